@@ -24,7 +24,7 @@ from pathlib import Path
 from moses_feature.building.bitext import read_alignment, read_texts
 from moses_feature.building.language_model import estimate
 from moses_feature.building.settings import BuildSettings
-from moses_feature.building.table_parts import FoldTables, parts_of
+from moses_feature.building.tables import Tables
 from moses_feature.moses.programs import find_program
 
 LEXICAL = "get_lexical(@ARGV[0..3],0)"
@@ -88,12 +88,12 @@ def by_us(texts: list[Path], length: int, folder: Path) -> None:
     """Make the same two tables."""
     source, target, links = map(str, texts)
     bitext, _ = read_alignment(links, read_texts(source, target, 1000))
-    tables = FoldTables(bitext, BuildSettings(phrase_length=length), None)
+    tables = Tables(bitext, BuildSettings(phrase_length=length))
     with (
         gzip.open(folder / "phrases.gz", "wb", compresslevel=1) as phrases,
         gzip.open(folder / "reordering.gz", "wb", compresslevel=1) as reordering,
     ):
-        for part in parts_of(tables, None):
+        for part in tables.parts():
             phrases.write(part.phrases)
             reordering.write(part.reordering)
 

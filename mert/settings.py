@@ -9,7 +9,7 @@ from moses_feature.metrics import METRICS
 from moses_feature.runtime.errors import UsageError
 
 DECODERS = ("embedded", "moses")
-OPTIMIZERS = ("mert", "mira", "pro")
+OPTIMIZERS = ("mert", "mira")
 ORDERED_BY = "mira"
 """The optimiser of the order of lists that stay what they are: `mert` learns them by heart."""
 

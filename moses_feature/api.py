@@ -192,7 +192,7 @@ def rescore(
         MosesFeatureError: a damaged line, or a model that does not fit the lists.
     """
     text = SourceText([], "") if source is None else SourceText.read(str(source))
-    scorers = scorers_of([(name, str(path)) for name, path in models.items()], text, aligned=True)
+    scorers = scorers_of([(name, str(path)) for name, path in models.items()], text)
     of_file = None if weights is None else read_weights(weights)
     count = 0
     with NbestReader(str(lists), MOSES) as reader, open_output(Path(output)) as file:

@@ -38,6 +38,7 @@ from mert.comparison.significance import compared
 from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
+from mert.tuning.plan import Plan, seconds_of
 from mert.tuning.state import decoder_identity
 from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.metrics.metric import Metric
@@ -96,7 +97,12 @@ def compare(
     }
     found: list[Found] = []
     with locked_directory(directory, "comparing"):
-        _check_new(candidates, dev, test, directory, decoder)
+        new = [of for of in candidates if not any((directory / of.name).glob("*"))]
+        if dev is not None and new:
+            plan_comparison(new, dev, test, decoder, tuning, runs).log()
+        for candidate in candidates[1:]:
+            for finding in check_kept_phrases(candidate.ini, test.paths[0], test.digests[0]):
+                logger.warning("%s", finding)
         _check_directory(directory, dev, test, decoder)
         left = TimeLeft(len(candidates) * runs)
         task = ComparisonTask(
@@ -163,22 +169,24 @@ def _difference(runs: Sequence[Run], others: Sequence[Run]) -> float:
     return float(next(means) - next(means))
 
 
-def _check_new(
+def plan_comparison(
     candidates: Sequence[Candidate],
-    dev: Corpus | None,
+    dev: Corpus,
     test: Corpus,
-    directory: Path,
     decoder: DecoderSettings,
-) -> None:
-    """Check within seconds that systems without an earlier run in the directory can be decoded."""
+    tuning: TuningSettings,
+    runs: int,
+) -> Plan:
+    """Check within seconds that systems can be decoded; return how long their runs may take."""
+    seconds, tests = [], []
     for candidate in candidates:
-        if not any((directory / candidate.name).glob("*")):
-            for corpus in (dev, test) if candidate == candidates[0] else (dev,):
-                if corpus is not None:
-                    check_chain(candidate.ini, corpus, candidate.decoder(decoder))
-    for candidate in candidates[1:]:
-        for finding in check_kept_phrases(candidate.ini, test.paths[0], test.digests[0]):
-            logger.warning("%s", finding)
+        of_candidate = candidate.decoder(decoder)
+        a_sentence = check_chain(candidate.ini, dev, of_candidate)
+        if candidate == candidates[0]:
+            check_chain(candidate.ini, test, of_candidate)
+        seconds.append(seconds_of(dev, a_sentence, of_candidate))
+        tests.append(seconds_of(test, a_sentence, of_candidate))
+    return Plan(seconds, tuning.max_iterations, runs, tests)
 
 
 def _check_directory(

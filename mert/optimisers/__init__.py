@@ -1,1 +1,1 @@
-"""Optimisers of the weights on n-best lists: MERT, MIRA, PRO."""
+"""Optimisers of the weights on n-best lists: MERT, MIRA."""

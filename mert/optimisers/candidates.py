@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from moses_feature.metrics.bleu import BLEU
 from moses_feature.metrics.metric import Metric
@@ -22,29 +21,17 @@ class SearchSpace:
     Attributes:
         start: (d,) start weights of the first search.
         draw_lowest, draw_highest: (d,) limits between which restarts are drawn uniformly.
-        lowest, highest: (d,) bounds of the weights, held after each step, before normalisation.
-        fixed: (d,) bool, True for weights that keep their share of the start weights.
     """
 
     start: Floats
     draw_lowest: Floats
     draw_highest: Floats
-    lowest: Floats
-    highest: Floats
-    fixed: NDArray[np.bool_]
 
     @classmethod
     def around(cls, start: Floats) -> SearchSpace:
-        """Return a space without bounds; restarts are drawn from [0, 1]."""
+        """Return a space whose restarts are drawn from [0, 1]."""
         size = len(start)
-        return cls(
-            np.asarray(start, dtype=np.float64),
-            np.zeros(size),
-            np.ones(size),
-            np.full(size, -np.inf),
-            np.full(size, np.inf),
-            np.zeros(size, dtype=np.bool_),
-        )
+        return cls(np.asarray(start, dtype=np.float64), np.zeros(size), np.ones(size))
 
 
 @dataclass(frozen=True)
@@ -52,7 +39,7 @@ class Optimum:
     """The result of an optimiser.
 
     Attributes:
-        weights: (d,), their absolute values summing to 1 unless some are fixed.
+        weights: (d,), their absolute values summing to 1.
         quality: 0 to 1, on the candidates; higher is better.
         start_quality: the quality of the start weights.
         reason: the reason for stopping.

@@ -9,7 +9,6 @@ import numpy as np
 from mert.optimisers.candidates import Candidates, Optimum, SearchSpace, normalised
 from mert.optimisers.mert import mert
 from mert.optimisers.mira import mira
-from mert.optimisers.pro import pro
 from mert.settings import TuningSettings
 from moses_feature.runtime.arrays import Floats, Integers
 
@@ -49,6 +48,5 @@ def optimizer(
             candidates, space, restarts, random_directions, seed
         ),
         "mira": mira,
-        "pro": pro,
     }
     return known[name]

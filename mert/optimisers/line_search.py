@@ -105,7 +105,12 @@ class LineSearch:
         return Line(slopes, *_outermost(slopes, self._offsets))
 
     def along(
-        self, scores: Floats, chosen: Integers, line: Line, lowest: float, highest: float
+        self,
+        scores: Floats,
+        chosen: Integers,
+        line: Line,
+        lowest: float = -np.inf,
+        highest: float = np.inf,
     ) -> Step:
         """Search a line.
 

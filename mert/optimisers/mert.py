@@ -37,8 +37,8 @@ def mert(
 ) -> Optimum:
     """Search from the start weights and from random ones, and return the best weights found.
 
-    Each search goes through the features that are not fixed, one after the other, and takes the
-    best step of every line that improves the metric. When no feature brings a gain, random
+    Each search goes through the features, one after the other, and takes the best step of every
+    line that improves the metric. When no feature brings a gain, random
     directions are tried; when they do not either, the search ends. With many sentences, each random
     restart first climbs on a part of them, and only the best of the resulting weights are continued
     on all, without random directions. At the end, searches begin close to the best weights
@@ -46,16 +46,14 @@ def mert(
     wins. The searches run in threads; the result does not depend on their number.
     """
     lines = LineSearch(candidates.distinct())
-    search = _Search(lines, space)
+    search = _Search(lines)
     generators = [np.random.default_rng([seed, restart]) for restart in range(restarts + 1)]
-    starts = [search.scaled(space.start)]
-    for generator in generators[1:]:
-        drawn = generator.uniform(space.draw_lowest, space.draw_highest)
-        starts.append(search.scaled(np.where(space.fixed, space.start, drawn)))
+    drawn = [of.uniform(space.draw_lowest, space.draw_highest) for of in generators[1:]]
+    starts = [normalised(weights) for weights in (space.start, *drawn)]
     parts = [search]
     count = min(PARTS, len(lines) // SENTENCES_OF_A_PART)
     if count > 1:
-        parts = [_Search(lines.part(part, count), space) for part in range(count)]
+        parts = [_Search(lines.part(part, count)) for part in range(count)]
     ended = threading.Event()
     with ThreadPoolExecutor(cores()) as pool:
 
@@ -106,18 +104,8 @@ class _Place:
 class _Search:
     """Climbs from points until there is no more gain; several threads may climb at once."""
 
-    def __init__(self, lines: LineSearch, space: SearchSpace) -> None:
+    def __init__(self, lines: LineSearch) -> None:
         self._lines = lines
-        self._space = space
-        self._free = np.flatnonzero(~space.fixed)
-        bounded = np.isfinite(space.lowest) | np.isfinite(space.highest)
-        self._scale_free = not (space.fixed.any() or bounded.any())
-
-    def scaled(self, weights: Floats) -> Floats:
-        """Return the weights normalised, unless some are fixed or bounded."""
-        if self._scale_free:
-            return normalised(weights)
-        return np.clip(weights, self._space.lowest, self._space.highest)
 
     def at(self, weights: Floats) -> _Place:
         """Return the place of weights."""
@@ -144,7 +132,7 @@ class _Search:
             before = place.quality
             for _ in range(random_directions):
                 direction = np.zeros(len(place.weights))
-                moving = generator.permutation(self._free)[:MOVING]
+                moving = generator.permutation(len(direction))[:MOVING]
                 direction[moving] = generator.normal(size=len(moving))
                 place = self._step(place, normalised(direction))
             improving = place.quality > before + SMALLEST_GAIN
@@ -161,33 +149,31 @@ class _Search:
         weights = place.weights
         size = np.abs(weights) + np.abs(weights).mean()
         moved = weights + NEAR * generator.normal(size=len(weights)) * size
-        near = self.at(self.scaled(np.where(self._space.fixed, weights, moved)))
-        return self.climb(near, random_directions, generator, ended)
+        return self.climb(self.at(normalised(moved)), random_directions, generator, ended)
 
     def along_features(self, place: _Place, ended: threading.Event) -> _Place:
         """Search along one feature after the other until none of them brings a gain."""
         without_gain = 0
-        for feature in itertools.cycle(self._free):
-            direction = np.zeros(len(place.weights))
+        size = len(place.weights)
+        for feature in itertools.cycle(range(size)):
+            direction = np.zeros(size)
             direction[feature] = 1.0
             before = place.quality
             place = self._step(place, direction)
             without_gain = 0 if place.quality > before + SMALLEST_GAIN else without_gain + 1
-            if without_gain >= len(self._free) or ended.is_set():
+            if without_gain >= size or ended.is_set():
                 break
         return place
 
     def _step(self, place: _Place, direction: Floats) -> _Place:
-        lowest, highest = self._range(place.weights, direction)
         line = self._lines.line(direction)
-        step = self._lines.along(place.scores, place.chosen, line, lowest, highest)
+        step = self._lines.along(place.scores, place.chosen, line)
         if step.quality <= place.quality:
             return place
         weights = place.weights + step.gamma * direction
         scores = place.scores + step.gamma * line.slopes
-        scaled = self.scaled(weights)
-        if self._scale_free:
-            scores *= np.abs(scaled).sum() / np.abs(weights).sum()
+        scaled = normalised(weights)
+        scores *= np.abs(scaled).sum() / np.abs(weights).sum()
         # Ties may be broken differently than on the line, so compute the quality again.
         there = self._place(scaled, scores)
         return there if there.quality > place.quality else place
@@ -195,12 +181,3 @@ class _Search:
     def _place(self, weights: Floats, scores: Floats) -> _Place:
         chosen = self._lines.chosen(scores)
         return _Place(weights, scores, chosen, self._lines.quality_of_rows(chosen))
-
-    def _range(self, weights: Floats, direction: Floats) -> tuple[float, float]:
-        """Return the range of γ in which no weight leaves its bounds."""
-        moving = direction != 0
-        with np.errstate(invalid="ignore"):
-            to_lowest = (self._space.lowest - weights)[moving] / direction[moving]
-            to_highest = (self._space.highest - weights)[moving] / direction[moving]
-        ends = np.sort(np.stack([to_lowest, to_highest]), axis=0)
-        return float(ends[0].max()), float(ends[1].min())

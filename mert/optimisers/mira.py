@@ -25,7 +25,7 @@ DECAY = 0.999
 
 
 def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
-    """Learn weights from the start weights on; fixed weights stay, bounds are held."""
+    """Learn weights from the start weights on."""
     generator = np.random.default_rng(seed)
     sentences = len(candidates.offsets) - 1
     statistics = candidates.statistics.astype(np.float64)
@@ -37,14 +37,13 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
         updates=np.zeros(1),
     )
     formula, features = candidates.metric.formula, candidates.features
-    bounds = Bounds((~space.fixed).astype(np.float64), space.lowest, space.highest)
     start_quality = candidates.quality(start)
     best, best_quality, best_epoch = start, start_quality, 0
     of_epochs = [start_quality]
     for epoch in range(1, EPOCHS + 1):
         order = generator.permutation(sentences)
-        _epoch(formula, features, statistics, candidates.offsets, order, learner, bounds)
-        average = np.where(space.fixed, space.start, learner.total / learner.updates[0])
+        _epoch(formula, features, statistics, candidates.offsets, order, learner)
+        average = learner.total / learner.updates[0]
         of_epochs.append(candidates.quality(average))
         if of_epochs[-1] > best_quality:
             best, best_quality, best_epoch = average, of_epochs[-1], epoch
@@ -68,14 +67,6 @@ class Learner(NamedTuple):
     updates: Floats
 
 
-class Bounds(NamedTuple):
-    """The bounds of the weights: (d,) 1 for those that may move, and least and greatest values."""
-
-    free: Floats
-    lowest: Floats
-    highest: Floats
-
-
 @compiled
 def _epoch(
     formula: Formula,
@@ -84,7 +75,6 @@ def _epoch(
     offsets: Integers,
     order: Integers,
     learner: Learner,
-    bounds: Bounds,
 ) -> None:
     """Go once through the sentences, in the given order."""
     weights, background = learner.weights, learner.background
@@ -105,8 +95,8 @@ def _epoch(
                 hope, hope_score, hope_quality = row, score + quality, quality
             if score - quality > fear_score:
                 fear, fear_score, fear_quality = row, score - quality, quality
-        difference = (features[hope] - features[fear]) * bounds.free
-        loss = hope_quality - fear_quality - np.sum(weights * (features[hope] - features[fear]))
+        difference = features[hope] - features[fear]
+        loss = hope_quality - fear_quality - np.sum(weights * difference)
         norm = np.sum(difference * difference)
         learner.updates[0] += 1.0
         if hope == fear:
@@ -114,9 +104,6 @@ def _epoch(
             continue
         if hope_quality > fear_quality and loss > 0.0 and norm > 0.0:
             weights += min(LARGEST_STEP, loss / norm) * difference
-            for column in range(len(weights)):
-                bounded = max(weights[column], bounds.lowest[column])
-                weights[column] = min(bounded, bounds.highest[column])
         background *= DECAY
         background += statistics[hope]
         learner.total[:] += weights

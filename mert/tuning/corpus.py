@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mert.decoders.choice import make_decoder
-from mert.settings import DecoderSettings
+from mert.settings import DecoderSettings, TuningSettings
 from moses_feature.doctor.examine import examine_fast
 from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.doctor.neural_models import check_neural_models
@@ -68,8 +69,11 @@ PROBES = 40
 """The number of sentences, spread over the text, that are translated for the check."""
 
 
-def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> None:
+def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> float:
     """Check the system, translate a few sentences and compare them with their references.
+
+    Returns:
+        How many seconds one process needs for the n-best list of a sentence.
 
     Raises:
         MosesFeatureError: files are missing or of other systems, the decoder fails, its features
@@ -78,9 +82,8 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
     """
     fatal, others = examine_fast(ini)
     others += check_kept_phrases(ini, corpus.paths[0], corpus.digests[0])
-    sentences = [list(sentence) for sentence in corpus.sentences]
     references = [list(of_sentence[0]) for of_sentence in corpus.references]
-    fatal += check_neural_models(ini, sentences, references)
+    fatal += check_neural_models(ini, references)
     for finding in others:
         logger.warning("%s", finding)
     if fatal:
@@ -97,7 +100,14 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
         _check_features(ini, decoder.features, [name for name, _ in settings.rescoring])
         with tempfile.TemporaryDirectory(prefix="mert-check-") as directory:
             path = Path(directory) / "nbest.gz"
-            decoder.write_nbest(decoder.features, 2, path)
+            times: list[float] = []
+            began = time.monotonic()
+            decoder.write_nbest(
+                decoder.features,
+                TuningSettings.list_size,
+                path,
+                lambda _: times.append(time.monotonic()),
+            )
             lists = list(read_nbest(path, decoder.features, len(probes)))
     finally:
         decoder.close()
@@ -115,6 +125,9 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> Non
             f"a translation of {corpus.paths[0]}, in the target language, tokenised, cased and "
             f"escaped like the system's output ({first!r})?"
         )
+    if len(times) == 1:  # all at once
+        return (times[0] - began) / len(probes)
+    return (times[-1] - times[0]) / (len(times) - 1)
 
 
 def _check_features(ini: MosesIni, features: FeatureSet, added: Sequence[str]) -> None:

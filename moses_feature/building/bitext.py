@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from moses_feature.moses.alignments import links_of, places_of
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.runtime.arrays import Flags, Integers
+from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import Json
 
@@ -53,11 +54,10 @@ class Text:
         """The number of `|||`."""
         return self.words.index(BAR)
 
-    def sentences(self, kept: Flags) -> Iterator[list[bytes]]:
-        """Yield the words of some sentences, given a mask (sentences,)."""
-        for sentence in np.flatnonzero(kept):
-            ids = self.ids[self.offsets[sentence] : self.offsets[sentence + 1]]
-            yield [self.words[word] for word in ids.tolist()]
+    def sentences(self) -> Iterator[list[bytes]]:
+        """Yield the words of each sentence."""
+        for begin, end in pairwise(self.offsets.tolist()):
+            yield [self.words[word] for word in self.ids[begin:end].tolist()]
 
     @classmethod
     def of_sentences(cls, sentences: Iterable[Sequence[bytes]]) -> Text:

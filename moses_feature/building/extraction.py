@@ -109,75 +109,52 @@ class Extraction:
             self.found = Occurrences.empty(int(self.offsets[-1]), folder)
             divide(_find, by_phrases, self.offsets, self.found)
 
-    def totals(self, used: Flags) -> tuple[Ids, Ids]:
-        """Return how often the pairs have each source phrase, and each target phrase.
-
-        Args:
-            used: (sentences,) whether the pairs of a sentence count.
-        """
+    def totals(self) -> tuple[Ids, Ids]:
+        """Return how often the pairs have each source phrase, and each target phrase."""
         of_source, of_target = (
             filled(0, len(side), np.int32, self._folder) for side in (self.source, self.target)
         )
-        _count(self.found, self.offsets, used, of_source, of_target)
+        _count(self.found, of_source, of_target)
         return of_source, of_target
 
-    def parts(self, used: Flags, of_source: Ids, bounds: list[int]) -> list[Occurrences]:
+    def parts(self, of_source: Ids, bounds: list[int]) -> list[Occurrences]:
         """Return the pairs with the source phrases of each part, in the order of the sentences.
 
         Args:
-            used: (sentences,) whether the pairs of a sentence count.
-            of_source: (source phrases,) how many pairs of each there are; 0 if none is wanted.
+            of_source: (source phrases,) how many pairs of each there are.
             bounds: the first source phrase of each part, and the end.
         """
         sizes = np.add.reduceat(of_source, bounds[:-1], dtype=np.int64)
         offsets = np.cumsum([0, *sizes.tolist()])
         found = Occurrences.empty(int(offsets[-1]), self._folder)
-        given = used, of_source, np.array(bounds), offsets[:-1].copy()
-        _divide(self.found, self.offsets, *given, found)
+        _divide(self.found, np.array(bounds), offsets[:-1].copy(), found)
         return [found.between(first, end) for first, end in pairwise(offsets.tolist())]
 
 
 @compiled
-def _count(
-    found: Occurrences, offsets: Integers, used: Flags, of_source: Ids, of_target: Ids
-) -> None:
-    """Add the pairs of the used sentences to the counts of their phrases."""
-    for sentence in range(len(used)):
-        if used[sentence]:
-            for pair in range(offsets[sentence], offsets[sentence + 1]):
-                of_source[found.source[pair]] += 1
-                of_target[found.target[pair]] += 1
+def _count(found: Occurrences, of_source: Ids, of_target: Ids) -> None:
+    """Add the pairs to the counts of their phrases."""
+    for pair in range(len(found.source)):
+        of_source[found.source[pair]] += 1
+        of_target[found.target[pair]] += 1
 
 
 @compiled
-def _divide(
-    found: Occurrences,
-    offsets: Integers,
-    used: Flags,
-    of_source: Ids,
-    bounds: Integers,
-    ends: Integers,
-    parts: Occurrences,
-) -> None:
-    """Write the wanted pairs of the used sentences behind the ends of their parts."""
-    for sentence in range(len(used)):
-        if not used[sentence]:
-            continue
-        for pair in range(offsets[sentence], offsets[sentence + 1]):
-            source = found.source[pair]
-            if of_source[source] == 0:
-                continue
-            part = np.searchsorted(bounds, source, side="right") - 1
-            to = ends[part]
-            ends[part] += 1
-            parts.source[to] = source
-            parts.target[to] = found.target[pair]
-            parts.source_place[to] = found.source_place[pair]
-            parts.target_place[to] = found.target_place[pair]
-            parts.first_link[to] = found.first_link[pair]
-            parts.last_link[to] = found.last_link[pair]
-            parts.before[to] = found.before[pair]
-            parts.behind[to] = found.behind[pair]
+def _divide(found: Occurrences, bounds: Integers, ends: Integers, parts: Occurrences) -> None:
+    """Write the pairs behind the ends of their parts."""
+    for pair in range(len(found.source)):
+        source = found.source[pair]
+        part = np.searchsorted(bounds, source, side="right") - 1
+        to = ends[part]
+        ends[part] += 1
+        parts.source[to] = source
+        parts.target[to] = found.target[pair]
+        parts.source_place[to] = found.source_place[pair]
+        parts.target_place[to] = found.target_place[pair]
+        parts.first_link[to] = found.first_link[pair]
+        parts.last_link[to] = found.last_link[pair]
+        parts.before[to] = found.before[pair]
+        parts.behind[to] = found.behind[pair]
 
 
 @compiled

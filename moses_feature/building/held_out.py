@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.building.bitext import TextPair, read_alignment, read_texts
-from moses_feature.building.folds import numbered
 from moses_feature.moses.lines import LineReader, read_documents
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import write_whole
@@ -115,11 +114,17 @@ def cut_off(part: Part, end: Part, fewest: int, most: int) -> None:
         write_whole(getattr(part, name), b"".join(content[:first]))
 
 
+def _numbered(documents: Sequence[object]) -> NDArray[np.int64]:
+    """Return the number (lines,) of each line's document, in the order of their appearance."""
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(document, len(numbers)) for document in documents])
+
+
 def _split(
     pairs: TextPair, documents: Sequence[object], share: float, most: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the lines of the part, a document after the other, and those of the rest."""
-    of_line, kept = numbered(documents), pairs.kept
+    of_line, kept = _numbered(documents), pairs.kept
     sizes = np.bincount(of_line[kept], minlength=int(of_line.max()) + 1)
     order = np.random.default_rng(seed).permutation(len(sizes))
     wanted = min(max(1, round(share * int(sizes.sum()))), most)

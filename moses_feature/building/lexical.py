@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_feature.building.bitext import Bitext
-from moses_feature.runtime.arrays import Flags, Floats, Integers
+from moses_feature.runtime.arrays import Floats, Integers
 
 NULL = b"NULL"
 TOGETHER = 1 << 16
@@ -38,11 +38,11 @@ class LexicalTable:
     source_given_target: Floats
 
     @classmethod
-    def of_bitext(cls, bitext: Bitext, used: Flags) -> LexicalTable:
-        """Count the links of the used sentences (sentences,)."""
+    def of_bitext(cls, bitext: Bitext) -> LexicalTable:
+        """Count the links."""
         sources, targets = len(bitext.source.words) + 1, len(bitext.target.words) + 1
         found = [
-            np.unique(_linked(bitext, used, first, first + TOGETHER), return_counts=True)
+            np.unique(_linked(bitext, first, first + TOGETHER), return_counts=True)
             for first in range(0, len(bitext), TOGETHER)
         ]
         keys, of_keys = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -70,17 +70,17 @@ class LexicalTable:
             )
 
 
-def _linked(bitext: Bitext, used: Flags, begin: int, end: int) -> Integers:
-    """Return the linked words (n,) of the used sentences from `begin` on, before `end`, as keys."""
-    offsets, used = bitext.link_offsets[begin : end + 1], used[begin:end]
-    sentence = np.repeat(np.arange(len(used)), np.diff(offsets))
+def _linked(bitext: Bitext, begin: int, end: int) -> Integers:
+    """Return the linked words (n,) of the sentences from `begin` on, before `end`, as keys."""
+    offsets = bitext.link_offsets[begin : end + 1]
+    sentence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     linked, alone = [], []
     for side, text in enumerate((bitext.source, bitext.target)):
         begins = text.offsets[begin : end + 1]
         ids = text.ids[begins[0] : begins[-1]]
         places = (begins - begins[0])[sentence] + bitext.links[offsets[0] : offsets[-1], side]
-        linked.append(ids[places[used[sentence]]].astype(np.int64))
-        is_alone = np.repeat(used, np.diff(begins))
+        linked.append(ids[places].astype(np.int64))
+        is_alone = np.ones(len(ids), dtype=np.bool_)
         is_alone[places] = False
         alone.append(ids[is_alone].astype(np.int64))
     sources, targets = len(bitext.source.words) + 1, len(bitext.target.words) + 1

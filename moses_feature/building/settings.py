@@ -10,7 +10,6 @@ from moses_feature.runtime.errors import UsageError
 
 Aligner = Literal["eflomal", "fast-align"]
 Case = Literal["keep", "lower", "truecase"]
-Smoothing = Literal["none", "good-turing", "kneser-ney"]
 
 MOST_RATIO = 9
 """Words of a raw sentence for each word of its translation, at most (clean-corpus-n.perl)."""
@@ -28,20 +27,18 @@ class BuildSettings:
         longest: words of a sentence, at most; pairs with a longer one are left out.
         aligner: the alignment model.
         phrase_length: words of a phrase, at most.
-        smoothing: of p(target | source) and p(source | target).
         reordering: the type of the lexicalised reordering model, as train-model.perl names it;
             `none` for no model.
         order: words of an n-gram of the language model, at most.
         osm: whether to estimate an operation sequence model.
         distortion_limit: of the search; 0 for translations in the order of the source.
-        seed: of the alignment, and of the folds.
+        seed: of the alignment.
         case: what is done to the letters of raw text.
     """
 
     longest: int = 100
     aligner: Aligner = "eflomal"
     phrase_length: int = 7
-    smoothing: Smoothing = "none"
     reordering: str = "msd-bidirectional-fe"
     order: int = 5
     osm: bool = False
@@ -50,7 +47,7 @@ class BuildSettings:
     case: Case = "lower"
 
     def __post_init__(self) -> None:
-        kinds = {"aligner": Aligner, "smoothing": Smoothing, "case": Case}
+        kinds = {"aligner": Aligner, "case": Case}
         for name, kind in kinds.items():
             if (found := getattr(self, name)) not in get_args(kind):
                 expected = ", ".join(get_args(kind))

@@ -15,11 +15,7 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from moses_feature import __version__
-from moses_feature.building import operations
 from moses_feature.building.alignment import HEURISTIC, align
 from moses_feature.building.bitext import (
     Bitext,
@@ -27,27 +23,23 @@ from moses_feature.building.bitext import (
     read_alignment,
     read_texts,
 )
-from moses_feature.building.folds import folds_of
 from moses_feature.building.language_model import sentences_of, write_model
-from moses_feature.building.operations import OperationText
+from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
 from moses_feature.building.preparation import TextPreparer, check_available
 from moses_feature.building.settings import MOST_RATIO, BuildSettings
 from moses_feature.building.start_ini import start_ini
-from moses_feature.building.table_parts import FoldTables, parts_of
+from moses_feature.building.tables import Tables
 from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.language_model import load_kenlm
-from moses_feature.moses.lines import digest_of, read_documents
+from moses_feature.moses.lines import LineReader, digest_of, read_documents
 from moses_feature.moses.system_directory import (
-    FOLDS,
     FORMAT_VERSION,
     INI,
     changed_files,
-    fold_directory,
     made_files,
     write_relative_ini,
 )
-from moses_feature.runtime.arrays import Flags
-from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import (
     STANDARD_STREAM,
     Json,
@@ -77,9 +69,8 @@ class BuildData:
         alignment: links of each sentence pair; None to align.
         model: a language model to use; None to estimate one.
         model_texts: more text for the language model.
-        folds: the number of systems without a part of the text; 0 for none.
-        documents: the document of each line, whose lines are in one fold, and held out together
-            later (see `built_text`); None for single lines.
+        documents: the document of each line, whose lines are held out together later (see
+            `built_text`); None for single lines.
         languages: the codes of both languages, if the texts are raw: they are prepared first.
     """
 
@@ -88,7 +79,6 @@ class BuildData:
     alignment: str | None = None
     model: str | None = None
     model_texts: Sequence[str] = ()
-    folds: int = 0
     documents: str | None = None
     languages: tuple[str, str] | None = None
 
@@ -141,15 +131,11 @@ class _Build:
             if not self._has_lost_files(content):
                 logger.info("%s is built already: nothing was done", self.directory)
                 return content
-        every = np.ones(len(self._texts.source), dtype=np.bool_)
-        self._check_documents()
         self._write_alignment()
-        self._write_tables(self.directory, None)
-        self._write_model(self.directory, every)
-        self._write_operations(self.directory, every)
-        self._write_ini(self.directory)
-        if self.data.folds:
-            self._write_folds()
+        self._write_tables()
+        self._write_model()
+        self._write_operations()
+        self._write_ini()
         content = self._content(command)
         write_json(path, content)
         return content
@@ -179,7 +165,6 @@ class _Build:
         identity = {
             "inputs": {of: path and digest_of(path) for of, path in texts.items()},
             "model": data.model,
-            "folds": data.folds,
             "languages": data.languages,
             "settings": asdict(self.settings),
         }
@@ -195,6 +180,9 @@ class _Build:
                 f"{self.directory}: expected a new or empty directory, found {sorted(there)[0]}"
             )
         else:
+            if data.documents:
+                with LineReader(data.source) as reader:
+                    read_documents(data.documents, sum(1 for _ in reader))
             write_json(path, identity)
 
     @cached_property
@@ -252,16 +240,6 @@ class _Build:
         """The aligned texts."""
         return read_alignment(str(self._alignment_path), self._texts)[0]
 
-    @cached_property
-    def _operations(self) -> OperationText:
-        return OperationText(self._bitext)
-
-    @cached_property
-    def _tables(self) -> FoldTables:
-        self.report("numbering phrases", None)
-        folds = self._folds[self._texts.kept] if self.data.folds else None
-        return FoldTables(self._bitext, self.settings, folds, self.directory)
-
     def _note(self, what: str, begun: float) -> None:
         """Note the seconds that something took."""
         self.seconds[what] = round(time.monotonic() - begun, 1)
@@ -292,106 +270,78 @@ class _Build:
                 file.write(next(lines) if kept else b"\n")
         self._note("alignment", begun)
 
-    def _write_tables(self, directory: Path, fold: int | None) -> None:
-        """Write the tables without a fold; those of all sentences, and lexical ones, for None."""
-        name = "tables" if fold is None else f"tables of {directory.name}"
-        reordering = self._reordering_path(directory)
-        files = [directory / PHRASES, *([reordering] if reordering else [])]
+    def _write_tables(self) -> None:
+        """Write the tables, and the lexical ones."""
+        files = [self.directory / PHRASES, *([self._reordering] if self._reordering else [])]
         if all(file.exists() for file in files):
             return
         begun = time.monotonic()
-        self.report(f"{name}: counting", None)
-        if fold is None:
-            lines = self._tables.of(None).lexical.lines(self._bitext)
-            direct, inverse = (b"".join(part) for part in zip(*lines, strict=True))
-            for path, content in zip(LEXICAL, (direct, inverse), strict=True):
-                write_whole(directory / path, content)
+        self.report("numbering phrases", None)
+        tables = Tables(self._bitext, self.settings, self.directory)
+        self.report("tables: counting", None)
+        lines = tables.lexical.lines(self._bitext)
+        direct, inverse = (b"".join(part) for part in zip(*lines, strict=True))
+        for path, content in zip(LEXICAL, (direct, inverse), strict=True):
+            write_whole(self.directory / path, content)
         written = 0
         with ExitStack() as stack:
             outputs = [stack.enter_context(open_output(file)) for file in files]
-            for part in parts_of(self._tables, fold):
+            for part in tables.parts():
                 for output, content in zip(outputs, (part.phrases, part.reordering), strict=False):
                     output.write(content)
                 written += part.lines
-                self.report(f"{name}: {written:,} lines", part.share)
+                self.report(f"tables: {written:,} lines", part.share)
             if not written:
                 raise MosesFeatureError(
                     f"{self._alignment_path}: expected links from which phrases are extracted, "
-                    f"found none for {name}"
+                    "found none"
                 )
-        self._note(name, begun)
+        self._note("tables", begun)
 
-    def _reordering_path(self, directory: Path) -> Path | None:
+    @property
+    def _reordering(self) -> Path | None:
+        """The reordering table."""
         kind = self.settings.reordering_type
-        return None if kind is None else directory / f"reordering-table.{kind.table_name}.gz"
+        if kind is None:
+            return None
+        return self.directory / f"reordering-table.{kind.table_name}.gz"
 
-    def _write_model(self, directory: Path, used: Flags) -> None:
-        """Estimate the language model of some target sentences and of further text."""
-        path = directory / MODEL
+    def _write_model(self) -> None:
+        """Estimate the language model of the target sentences and of further text."""
+        path = self.directory / MODEL
         if self.data.model or path.exists():
             return
-        name = "language model" + ("" if directory == self.directory else f" of {directory.name}")
-        self.report(name, None)
+        self.report("language model", None)
         begun = time.monotonic()
-        sentences = chain(
-            self._texts.target.sentences(used), *map(sentences_of, self.data.model_texts)
-        )
+        sentences = chain(self._texts.target.sentences(), *map(sentences_of, self.data.model_texts))
         write_model(path, sentences, self.settings.order)
-        self._note(name, begun)
+        self._note("language model", begun)
 
-    def _write_operations(self, directory: Path, used: Flags) -> None:
-        """Estimate the operation sequence model of some sentence pairs, if it is wanted."""
-        path = directory / OPERATIONS
+    def _write_operations(self) -> None:
+        """Estimate the operation sequence model, if it is wanted."""
+        path = self.directory / OPERATIONS
         if not self.settings.osm or path.exists():
             return
-        name = "operations" + ("" if directory == self.directory else f" of {directory.name}")
-        self.report(name, None)
+        self.report("operations", None)
         begun = time.monotonic()
-        write_model(path, self._operations.sentences(used), operations.ORDER, operations.PRUNED)
-        self._note(name, begun)
+        write_model(path, operation_sentences(self._bitext), ORDER, PRUNED)
+        self._note("operations", begun)
 
-    def _model_path(self, directory: Path) -> Path:
-        """Return the language model that the ini names."""
-        if self.data.model:
-            return Path(self.data.model)
-        return directory / MODEL
-
-    def _write_ini(self, directory: Path) -> None:
+    def _write_ini(self) -> None:
         """Write an ini with start weights."""
-        kind, reordering = self.settings.reordering_type, self._reordering_path(directory)
-        model = self._model_path(directory)
+        kind, reordering = self.settings.reordering_type, self._reordering
+        model = Path(self.data.model) if self.data.model else self.directory / MODEL
         order = load_kenlm(model, lazy=True).order if self.data.model else self.settings.order
         content = start_ini(
-            directory / PHRASES,
+            self.directory / PHRASES,
             model,
             order,
             self.settings.distortion_limit,
             (kind, reordering) if kind is not None and reordering is not None else None,
-            directory / OPERATIONS if self.settings.osm else None,
+            self.directory / OPERATIONS if self.settings.osm else None,
         )
-        self.external = write_relative_ini(directory, MosesIni(directory / INI, content))
-
-    def _write_folds(self) -> None:
-        """Write a system for each fold, without its sentences, with the phrases that it has."""
-        lines = (b"%d\n" % (fold + 1) for fold in self._folds.tolist())
-        write_whole(self.directory / FOLDS, b"".join(lines))
-        of_pairs = self._folds[self._texts.kept]
-        for fold in range(self.data.folds):
-            directory = fold_directory(self.directory, fold)
-            directory.mkdir(exist_ok=True)
-            self._write_tables(directory, fold)
-            self._write_model(directory, of_pairs != fold)
-            self._write_operations(directory, of_pairs != fold)
-            self._write_ini(directory)
-            write_json(directory / SYSTEM, {"format_version": FORMAT_VERSION, "ini": INI})
-
-    def _check_documents(self) -> None:
-        """Check that each line has one, and no fold all; what fails here leaves nothing behind."""
-        try:
-            _ = self._folds if self.data.folds else self._documents
-        except (UsageError, FormatError):
-            (self.directory / BUILD).unlink()
-            raise
+        ini = MosesIni(self.directory / INI, content)
+        self.external = write_relative_ini(self.directory, ini)
 
     @cached_property
     def _documents(self) -> tuple[Sequence[object], list[Json]]:
@@ -405,14 +355,6 @@ class _Build:
         documents, provenance = read_documents(self.data.documents, lines)
         return documents, [provenance]
 
-    @cached_property
-    def _folds(self) -> NDArray[np.int64]:
-        """The fold of each line."""
-        folds = folds_of(self._documents[0], self.data.folds, self.settings.seed)
-        if len(np.unique(folds[self._texts.kept])) < 2:
-            raise UsageError("expected sentence pairs in two folds at least, found one")
-        return folds
-
     def _content(self, command: str) -> Json:
         texts = self._texts
         return {
@@ -421,7 +363,6 @@ class _Build:
             "sentences": len(texts.source),
             "words": [len(texts.source.ids), len(texts.target.ids)],
             "left_out": texts.left_out,
-            "folds": self.data.folds,
             "external": self.external,
             "settings": asdict(self.settings),
             "preparation": self.preparation,

@@ -1,24 +1,29 @@
 """Phrase and reordering tables of a bitext, as Moses' training writes them, a part at a time.
 
+A part has the lines of some source phrases, so that parts need no merging.
 Follows `phrase-extract/consolidate-main.cpp` (scores) and `lexical-reordering/` of Moses.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from moses_feature.building.bitext import Ids
+from moses_feature.building.bitext import Bitext, Ids
 from moses_feature.building.extraction import Extraction
 from moses_feature.building.lexical import LexicalTable
 from moses_feature.building.ngrams import bounds_of
 from moses_feature.building.phrase_scores import PhrasePairs, phrase_pairs
 from moses_feature.building.settings import BuildSettings
-from moses_feature.building.smoothing import MOST_COUNTED, PairCounts, smoothing_of
 from moses_feature.building.table_text import Links, Numbers, TableWriter
 from moses_feature.decoder.reordering import ReorderingType
-from moses_feature.runtime.arrays import Flags, Floats, Floats32
+from moses_feature.runtime.arrays import Floats, Floats32
+from moses_feature.runtime.processes import cores
 
 PAIRS_TOGETHER = 500_000
 """The occurrences of phrase pairs in a part, at most, unless a single phrase has more."""
@@ -43,72 +48,50 @@ class TablePart:
 
 
 class Tables:
-    """The tables of an aligned text, or of a part of it.
+    """The tables of an aligned text.
 
     Args:
-        extraction: finds the phrase pairs of the text.
-        settings: smoothing, the type of the reordering model.
-        used: (sentences,) the sentences that are counted; None for all.
-        wanted: (source phrases,) those that get lines; None for all.
-        together: the occurrences of phrase pairs in a part; None for `PAIRS_TOGETHER`.
+        bitext: the text.
+        settings: the length of phrases, the type of the reordering model.
+        folder: where phrase pairs are kept; None for memory.
 
     Attributes:
         lexical: the probabilities of single words.
-        parts: the occurrences in each part.
     """
 
-    def __init__(
-        self,
-        extraction: Extraction,
-        settings: BuildSettings,
-        used: Flags | None = None,
-        wanted: Flags | None = None,
-        together: int | None = None,
-    ) -> None:
-        if used is None:
-            used = np.ones(len(extraction.bitext), dtype=np.bool_)
-        self._settings = settings
+    def __init__(self, bitext: Bitext, settings: BuildSettings, folder: Path | None = None) -> None:
         self._reordering = settings.reordering_type
-        self._extraction = extraction
-        self.lexical = LexicalTable.of_bitext(extraction.bitext, used)
-        self._of_source, self._of_target = extraction.totals(used)
-        if wanted is not None:
-            self._of_source[~wanted] = 0  # no line asks for their counts
-        self._writer = TableWriter(extraction)
-        bounds = bounds_of(self._of_source, together or PAIRS_TOGETHER)
-        self.parts = extraction.parts(used, self._of_source, bounds)
-        self._pairs = self._pair_counts()
-        self._smoothing = smoothing_of(settings.smoothing, self._pairs)
+        by_phrases = self._reordering is not None and self._reordering.kind == "phrase"
+        self._extraction = Extraction(bitext, settings.phrase_length, by_phrases, folder)
+        self.lexical = LexicalTable.of_bitext(bitext)
+        self._of_source, self._of_target = self._extraction.totals()
+        self._writer = TableWriter(self._extraction)
+        bounds = bounds_of(self._of_source, PAIRS_TOGETHER)
+        self._parts = self._extraction.parts(self._of_source, bounds)
 
-    def _pair_counts(self) -> PairCounts:
-        """Count distinct pairs, if the smoothing needs it."""
-        parts = self.parts if self._settings.smoothing != "none" else []
-        of_counts = np.zeros(MOST_COUNTED + 1, dtype=np.int64)
-        sides = np.zeros_like(self._of_source), np.zeros_like(self._of_target)
-        for found in parts:
-            key = found.source.astype(np.int64) * len(self._of_target) + found.target
-            pairs, counts = np.unique(key, return_counts=True)
-            of_counts += np.bincount(counts, minlength=len(of_counts))[: len(of_counts)]
-            for side, phrases in zip(sides, np.divmod(pairs, len(self._of_target)), strict=True):
-                np.add.at(side, phrases, 1)
-        return PairCounts(int(sides[0].sum()), of_counts, *sides)
+    def parts(self) -> Iterator[TablePart]:
+        """Make the parts of the tables in threads; yield them in their order."""
+        waiting: deque[Future[TablePart]] = deque()
+        with ThreadPoolExecutor(cores()) as threads:
+            for number in range(len(self._parts)):
+                waiting.append(threads.submit(self._part, number))
+                if len(waiting) > cores():
+                    yield waiting.popleft().result()
+            for part in waiting:
+                yield part.result()
 
-    def part(self, number: int) -> TablePart:
-        """Return a part of the tables."""
-        pairs = phrase_pairs(self._extraction, self.lexical, self.parts[number])
+    def _part(self, number: int) -> TablePart:
+        pairs = phrase_pairs(self._extraction, self.lexical, self._parts[number])
         reordering = (
             b"" if self._reordering is None else self._orientations(pairs, self._reordering)
         )
-        share = (number + 1) / len(self.parts)
+        share = (number + 1) / len(self._parts)
         return TablePart(self._phrases(pairs), reordering, len(pairs.counts), float(share))
 
     def _phrases(self, pairs: PhrasePairs) -> bytes:
         totals = self._of_target[pairs.target], self._of_source[pairs.source]
         of_target, of_source, counts = map(_rounded, (*totals, pairs.counts))
-        own = self._pairs.of_source[pairs.source], self._pairs.of_target[pairs.target]
-        direct = self._smoothing.adjusted(counts, of_source, *own) / of_source
-        inverse = self._smoothing.adjusted(counts, of_target, *own[::-1]) / of_target
-        scores = inverse, pairs.inverse, direct, pairs.direct
+        scores = counts / of_target, pairs.inverse, counts / of_source, pairs.direct
         columns = [column.astype(np.float32) for column in (*scores, of_target, of_source, counts)]
         numbers = Numbers.of(columns)
         found = pairs.occurrences

@@ -31,8 +31,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "train": "moses_feature.cli.models.train:train_command",
             "train-sentences": "moses_feature.cli.models.train_sentences:train_command",
-            "train-cslm": "moses_feature.cli.models.train_ngrams:train_cslm_command",
-            "train-joint": "moses_feature.cli.models.train_ngrams:train_joint_command",
+            "train-cslm": "moses_feature.cli.models.train_cslm:train_cslm_command",
             "score": "moses_feature.cli.models.score:score_command",
             "sample": "moses_feature.cli.models.sample:sample_command",
             "translate": "moses_feature.cli.models.translate:translate_command",

@@ -6,7 +6,7 @@ Training adds 4 or 8 bytes a word for the order of an epoch and as much for the 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks.phrases import mixed, phrase_hash
 from moses_feature.networks.vocabulary import END, UNKNOWN, Vocabulary
-from moses_feature.runtime.arrays import Flags, Integers
+from moses_feature.runtime.arrays import Integers
 
 
 class Text:
@@ -25,15 +25,12 @@ class Text:
         self._ids = array("i")
         self._lengths = array("I")
         self._hashes = array("Q")
-        for line in lines:
-            self.add(tokens(line))
-
-    def add(self, words: Sequence[bytes]) -> None:
-        """Add a sentence."""
         numbers = self._numbers
-        self._ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
-        self._lengths.append(len(words))
-        self._hashes.append(phrase_hash(words))
+        for line in lines:
+            words = tokens(line)
+            self._ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
+            self._lengths.append(len(words))
+            self._hashes.append(phrase_hash(words))
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -49,18 +46,14 @@ class Text:
         totals = np.bincount(ids, minlength=len(self._numbers))
         return dict(zip(self._numbers, totals.tolist(), strict=True))
 
-    def ids(self, vocabulary: Vocabulary) -> NDArray[np.unsignedinteger]:
-        """Number the words, with END behind each sentence."""
+    def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
+        """Number the words, with END behind each sentence, and find the context of each."""
         final = np.array(
             [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
             dtype=np.uint16 if len(vocabulary) <= 1 << 16 else np.uint32,
         )
-        ids = final[np.frombuffer(self._ids, dtype=np.int32)]
-        return np.insert(ids, np.cumsum(self.lengths), END)
-
-    def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
-        """Number the words, and find the context of each."""
-        ids = self.ids(vocabulary)
+        words = final[np.frombuffer(self._ids, dtype=np.int32)]
+        ids: NDArray[np.unsignedinteger] = np.insert(words, np.cumsum(self.lengths), END)
         with_end = self.lengths + 1
         place = np.arange(len(ids)) - np.repeat(np.cumsum(with_end) - with_end, with_end)
         before = np.minimum(place, order - 1).astype(np.uint8)
@@ -100,10 +93,6 @@ class Ngrams:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def predicted(self) -> Flags:
-        """Return a mask (n,) of the words to learn: all."""
-        return np.ones(len(self), dtype=np.bool_)
 
     def words(self, rows: NDArray[np.integer]) -> Integers:
         """Return the predicted words (len(rows),) of some n-grams."""

@@ -2,7 +2,7 @@ r"""The language model as a file in NPLM's text format (`NeuralLM` in moses.ini)
 
 Sections begin with a line such as `\hidden_weights 1` and end with an empty line; a matrix has one
 row per line, tab-separated (NPLM's `src/model.cpp`). Its network is that of
-`moses_feature.cslm.feed_forward`: projections, two rectified layers, a softmax. Moses looks up the
+`moses_feature.cslm.scorer`: projections, two rectified layers, a softmax. Moses looks up the
 predicted word among the input words (`moses/LM/NeuralLMWrapper.cpp`), so the output words must be
 the first input words; and it does not subtract log Z.
 """
@@ -169,23 +169,14 @@ def write_nplm(path: Path, model: NeuralLM) -> None:
     Raises:
         MosesFeatureError: a word has a special meaning in the format.
     """
-    check_words(model.vocabulary)
+    for word in (BEGIN, NULL):
+        if word in model.vocabulary.index:
+            raise MosesFeatureError(f"the word {shown(word)} means something else to NPLM")
     words = [*SYMBOLS, *model.vocabulary.shortlist]
     projection = model.weights["projection.weight"]
     begin, null = projection[:1], projection[-1:]  # END stands for the words before a sentence
     weights = {**model.weights, "projection.weight": np.vstack([projection[:-1], begin, null])}
     write_network(path, NplmNetwork(model.sizes, [*words, BEGIN, NULL], words, weights))
-
-
-def check_words(vocabulary: Vocabulary) -> None:
-    """Check that no word has a special meaning in NPLM's format.
-
-    Raises:
-        MosesFeatureError: a word has.
-    """
-    for word in (BEGIN, NULL):
-        if word in vocabulary.index:
-            raise MosesFeatureError(f"the word {shown(word)} means something else to NPLM")
 
 
 def read_nplm(path: Path) -> NeuralLM:

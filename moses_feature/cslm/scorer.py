@@ -1,4 +1,11 @@
-"""The feed-forward language model as a scorer of n-grams; free of torch."""
+"""The feed-forward language model as a scorer of n-grams; free of torch.
+
+The product of a projection and its part of the first layer depends only on the word and its
+position, so all these products are computed once: a context then costs a sum of as many vectors as
+it has words. The sum over all words, log Z, depends only on the context, and is cached.
+
+Axes: N n-grams, C distinct contexts among them, F and S units of the two layers, V words.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from moses_feature.cslm.feed_forward import FeedForward, first_products
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
 from moses_feature.networks.files import (
     CONFIG,
@@ -17,14 +24,21 @@ from moses_feature.networks.files import (
     settings_of,
     trained_self_normalised,
 )
+from moses_feature.networks.kernels import logits_at
 from moses_feature.networks.vocabulary import END, Vocabulary
-from moses_feature.runtime.arrays import Floats32
+from moses_feature.networks.word_softmax import log_sums
+from moses_feature.runtime.arrays import Floats32, Integers
+from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
 
 VOCABULARY = "words.vocab"
+TOGETHER = 512
+"""Contexts that are computed together; a score does not depend on the others."""
+MOST_REMEMBERED = 1 << 21
+F = np.float32
 
 
-class NeuralLM(FeedForward):
+class NeuralLM:
     """Scores n-grams: natural logs of p(word | context).
 
     A context is `order` - 1 ids, the nearest word last: END for each place before the beginning
@@ -32,15 +46,17 @@ class NeuralLM(FeedForward):
     context.
 
     Attributes:
+        sizes: order and layer sizes.
         order: words of an n-gram, including the predicted one.
         begin, end: the ids of the words before a sentence, and of its end: both END.
         vocabulary: words and ids.
         null: the id of a missing context word, which is not UNK.
+        weights: the weights of the network, by name.
         normalised: whether log Z is subtracted; if not, it is near 0 by training.
         training: settings, results and provenance.
 
     Args:
-        sizes: order and layer sizes.
+        sizes: see above.
         weights: arrays with the shapes of `LmSizes.shapes`.
         vocabulary: words and ids.
         normalised: see above.
@@ -60,11 +76,15 @@ class NeuralLM(FeedForward):
         self.vocabulary = vocabulary
         self.begin = self.end = END
         self.null = len(vocabulary)
+        self.weights = weights
+        self.normalised = normalised
         self.training = training
-        table = first_products(
-            weights["projection.weight"], weights["first.weight"], sizes.positions
-        )
-        super().__init__(table, weights["first.bias"][None], weights, normalised)
+        parts = np.split(weights["first.weight"], sizes.positions, axis=1)
+        projection = weights["projection.weight"]
+        self._table = np.stack([projection @ part.T for part in parts])  # (positions, V + 1, F)
+        self._second = np.ascontiguousarray(weights["second.weight"].T)  # (F, S)
+        self._output = np.ascontiguousarray(weights["output.weight"])  # (V, S)
+        self._log_norms: dict[bytes, float] = {}
 
     @classmethod
     def load(cls, directory: Path) -> NeuralLM:
@@ -103,3 +123,73 @@ class NeuralLM(FeedForward):
         )
         ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
         return np.split(scores, ends[:-1])
+
+    def log_probs(self, contexts: NDArray[np.integer], words: Integers) -> Floats32:
+        """Return log p (N,) of words (N,) after contexts (N, order - 1)."""
+        rows: NDArray[np.int32] = np.ascontiguousarray(contexts, dtype=np.int32)
+        words = words.astype(np.int64)
+        scores = np.empty(len(words), dtype=np.float32)
+        if not len(words):
+            return scores
+        keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+        distinct, row = np.unique(keys, return_inverse=True)
+        features = self._features(distinct.view(np.int32).reshape(len(distinct), -1))
+        logits_at(features, self._output, self.weights["output.bias"], row, words, scores)
+        if self.normalised:
+            scores -= self._norms(distinct.tolist(), features)[row]
+        return scores
+
+    def log_norms(self, contexts: NDArray[np.integer]) -> Floats32:
+        """Return log Z (N,) of contexts (N, order - 1)."""
+        return self._sums(self._features(np.ascontiguousarray(contexts, dtype=np.int32)))
+
+    def _features(self, contexts: NDArray[np.int32]) -> Floats32:
+        """Return the units of the second layer (N, S)."""
+        bias = self.weights["second.bias"]
+        features = np.empty((len(contexts), len(bias)), dtype=np.float32)
+        for start in range(0, len(contexts), TOGETHER):
+            rows = contexts[start : start + TOGETHER]
+            units = np.empty((len(rows), self._table.shape[2]), dtype=np.float32)
+            _first_layer(self._table, self.weights["first.bias"], rows, units)
+            sums = units @ self._second + bias
+            np.maximum(sums, 0.0, out=features[start : start + TOGETHER])
+        return features
+
+    def _norms(self, keys: list[bytes], features: Floats32) -> Floats32:
+        """Return log Z (C,) of contexts, from the cache if it is known."""
+        norms = np.array([self._log_norms.get(key, np.nan) for key in keys], dtype=np.float32)
+        new = np.flatnonzero(np.isnan(norms))
+        if len(new):
+            norms[new] = self._sums(features[new])
+            if len(self._log_norms) > MOST_REMEMBERED:
+                self._log_norms.clear()
+            self._log_norms.update(zip([keys[n] for n in new], norms[new].tolist(), strict=True))
+        return norms
+
+    def _sums(self, features: Floats32) -> Floats32:
+        """Return the logarithms of the sums of exp(logit) (C,)."""
+        bias = self.weights["output.bias"]
+        return log_sums(features, self._output, bias).astype(np.float32)
+
+
+@compiled(floats="contracted")
+def _first_layer(
+    table: Floats32, bias: Floats32, contexts: NDArray[np.int32], units: Floats32
+) -> None:
+    """Write max(0, bias + the sum of the rows of the context words at their positions).
+
+    Args:
+        table: (positions, words, F) products of the projections and the first layer.
+        bias: (F,) of the first layer.
+        contexts: (n, positions).
+        units: (n, F), overwritten.
+    """
+    for row in range(len(contexts)):
+        own = units[row]
+        own[:] = bias
+        for position in range(contexts.shape[1]):
+            of_word = table[position, contexts[row, position]]
+            for k in range(len(own)):
+                own[k] += of_word[k]
+        for k in range(len(own)):
+            own[k] = max(own[k], F(0.0))

@@ -12,9 +12,6 @@ LM_ARCHITECTURE = "feed-forward-lm"
 """The name of the architecture in a model's config."""
 LARGEST_SIZE = 1 << 15
 LARGEST_ORDER = 32
-LARGEST_WINDOW = 31
-LIMITS = {"order": (2, LARGEST_ORDER), "source_window": (0, LARGEST_WINDOW)}
-"""Smallest and largest values of the sizes that are not layer sizes."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class LmSizes:
 
     def __post_init__(self) -> None:
         for name, size in vars(self).items():
-            least, most = LIMITS.get(name, (1, LARGEST_SIZE))
+            least, most = (2, LARGEST_ORDER) if name == "order" else (1, LARGEST_SIZE)
             if type(size) is not int or not least <= size <= most:
                 raise ValueError(f"{name}: expected {least} to {most}, found {size!r}")
 

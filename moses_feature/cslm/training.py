@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import numpy as np
 import torch
@@ -27,7 +25,7 @@ from moses_feature.networks.dropout import Dropout
 from moses_feature.networks.files import ModelFiles, write_model_files
 from moses_feature.networks.softmax import word_terms
 from moses_feature.networks.vocabulary import Vocabulary
-from moses_feature.runtime.arrays import Flags, Floats32
+from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.training.objective import Rows, Terms, frequency_loss
@@ -64,11 +62,6 @@ class FeedForwardLM(nn.Module):
                 else:
                     parameter.uniform_(-INITIAL_RANGE, INITIAL_RANGE, generator=generator)
 
-    def projected(self, contexts: Tensor) -> Tensor:
-        """Return the projections (N, positions, projection) of the words of contexts."""
-        projections: Tensor = self.projection(contexts)
-        return projections
-
     def forward(self, contexts: Tensor, words: Tensor) -> tuple[Tensor, ...]:
         """Return log p and log Z (natural logs) of words, each (N,).
 
@@ -76,7 +69,7 @@ class FeedForwardLM(nn.Module):
             contexts: (N, positions) ids of the words before, the nearest one last.
             words: (N,) ids.
         """
-        projected = self.dropout(self.projected(contexts).flatten(1))
+        projected = self.dropout(self.projection(contexts).flatten(1))
         features = self.dropout(torch.relu(self.second(torch.relu(self.first(projected)))))
         return word_terms(features, self.output, words)
 
@@ -102,51 +95,24 @@ def save_language_model(
         MosesFeatureError: the directory cannot be written.
     """
     weights = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-    weights["projection.weight"] = with_mean(weights["projection.weight"], frequencies)
+    projection = weights["projection.weight"]
+    mean = frequencies @ projection / max(frequencies.sum(), 1.0)
+    weights["projection.weight"] = np.vstack([projection, mean.astype(np.float32)])
     config = {"sizes": asdict(network.sizes), "training": training}
     write_model_files(
         directory, LM_ARCHITECTURE, ModelFiles(config, {VOCABULARY: vocabulary}, weights)
     )
 
 
-def with_mean(projection: Floats32, frequencies: NDArray[np.float64]) -> Floats32:
-    """Return projections and, behind them, that of a missing context word.
-
-    Args:
-        projection: (words, P).
-        frequencies: (words,) the weights of the mean.
-    """
-    mean = frequencies @ projection / max(frequencies.sum(), 1.0)
-    return np.vstack([projection, mean.astype(np.float32)])
-
-
-N = TypeVar("N", bound=Ngrams)
-
-
-@dataclass(frozen=True)
-class NgramData(Generic[N]):
-    """The n-grams of a text.
-
-    Attributes:
-        ngrams: the n-grams.
-        held_out: (n-grams,) bool, True for those that measure the held-out loss.
-        vocabularies: that of the predicted words, and others; the same in a resumed run.
-    """
-
-    ngrams: N
-    held_out: Flags
-    vocabularies: tuple[Vocabulary, ...]
-
-
 class NgramObjective:
     """log p(word | its context) of the n-grams of a text; see `Objective`.
 
     Args:
-        data: the n-grams.
-        network: the network to train; its weights are drawn here.
-        settings: batches and the seed.
+        ngrams: the n-grams.
+        held_out: (n-grams,) bool, True for those that measure the held-out loss.
+        vocabulary: their words; the same in a resumed run.
+        settings: layer sizes, dropout, batches and the seed.
         device: the device of the network.
-        save: writes the network, given the counts of the words.
     """
 
     loss_name = "loss per word"
@@ -157,37 +123,34 @@ class NgramObjective:
 
     def __init__(
         self,
-        data: NgramData[N],
-        network: FeedForwardLM,
+        ngrams: Ngrams,
+        held_out: Flags,
+        vocabulary: Vocabulary,
         settings: LmSettings,
         device: torch.device,
-        save: Callable[[Path, NDArray[np.float64], Json], None],
     ) -> None:
-        self._ngrams: Ngrams = data.ngrams
-        self._vocabularies = data.vocabularies
-        self._save = save
+        self._ngrams = ngrams
+        self._vocabulary = vocabulary
         self._settings = settings
         self._device = device
-        smallest = np.uint32 if len(data.ngrams) < 1 << 32 else np.uint64
-        predicted = data.ngrams.predicted()
-        rows: Rows = np.flatnonzero(predicted & ~data.held_out).astype(smallest)
+        smallest = np.uint32 if len(ngrams) < 1 << 32 else np.uint64
+        rows: Rows = np.flatnonzero(~held_out).astype(smallest)
         self._rows = rows
-        self.held_out = np.flatnonzero(predicted & data.held_out)
+        self.held_out = np.flatnonzero(held_out)
         if len(self.held_out) == 0:
             logger.warning(
                 "too few sentences to hold some out: the held-out loss is the training loss"
             )
             self.held_out = self._rows.astype(np.int64)
-        counts = np.bincount(data.ngrams.words(rows))
-        held_out = data.ngrams.words(self.held_out)
-        some = np.pad(counts, (0, max(0, held_out.max() + 1 - len(counts))))
-        self.frequency_loss: float | None = frequency_loss(held_out, some)
+        counts = np.bincount(ngrams.words(rows), minlength=len(vocabulary))
+        self.frequency_loss: float | None = frequency_loss(ngrams.words(self.held_out), counts)
         self._order: tuple[int, Rows] | None = None
         self.updates_per_epoch = -(-len(self._rows) // settings.batch_size)
         self.evaluate_every = self.updates_per_epoch
         self.norm_penalty = settings.self_normalisation
-        network.train().initialise(torch.Generator().manual_seed(settings.seed))
-        self.network: torch.nn.Module = network.to(device)
+        self._lm = FeedForwardLM(settings.sizes, len(vocabulary), settings.dropout)
+        self._lm.train().initialise(torch.Generator().manual_seed(settings.seed))
+        self.network: torch.nn.Module = self._lm.to(device)
 
     def batch(self, update: int) -> Rows:
         """Return the n-grams of an update: each occurs once per epoch, in random order."""
@@ -221,13 +184,13 @@ class NgramObjective:
     def save(self, directory: Path, training: Json) -> None:
         """Write the model."""
         words = self._ngrams.words(self._rows)
-        frequencies = np.bincount(words, minlength=len(self._vocabularies[0]))
-        self._save(directory, frequencies.astype(np.float64), training)
+        counts = np.bincount(words, minlength=len(self._vocabulary)).astype(np.float64)
+        save_language_model(directory, self._lm, self._vocabulary, counts, training)
 
     def identity(self) -> Json:
-        """Return what identifies the shortlists."""
-        words = (word for of in self._vocabularies for word in of.shortlist)
-        return {"shortlist": hashlib.sha256(b"\n".join(words)).hexdigest()}
+        """Return what identifies the shortlist."""
+        words = b"\n".join(self._vocabulary.shortlist)
+        return {"shortlist": hashlib.sha256(words).hexdigest()}
 
 
 def train_language_model(
@@ -244,7 +207,7 @@ def train_language_model(
     return train_network(
         (data.text,),
         lambda: _read(data, settings),
-        lambda ngrams: _objective(ngrams, settings, device),
+        lambda read: NgramObjective(*read, settings, device),
         settings,
         directory,
         device,
@@ -252,19 +215,7 @@ def train_language_model(
     )
 
 
-def _objective(
-    data: NgramData[Ngrams], settings: LmSettings, device: torch.device
-) -> NgramObjective:
-    [vocabulary] = data.vocabularies
-    network = FeedForwardLM(settings.sizes, len(vocabulary), settings.dropout)
-
-    def save(directory: Path, frequencies: NDArray[np.float64], training: Json) -> None:
-        save_language_model(directory, network, vocabulary, frequencies, training)
-
-    return NgramObjective(data, network, settings, device, save)
-
-
-def _read(data: LmData, settings: LmSettings) -> tuple[NgramData[Ngrams], Json]:
+def _read(data: LmData, settings: LmSettings) -> tuple[tuple[Ngrams, Flags, Vocabulary], Json]:
     with LineReader(data.text) as reader:
         text = Text(reader)
         inputs = [reader.provenance("text")]
@@ -286,4 +237,4 @@ def _read(data: LmData, settings: LmSettings) -> tuple[NgramData[Ngrams], Json]:
         "shortlist_coverage": coverage,
         "sentences": len(text),
     }
-    return NgramData(ngrams, held_out, (vocabulary,)), provenance
+    return (ngrams, held_out, vocabulary), provenance

@@ -11,8 +11,6 @@ from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.hash_table import first_place, mixed, next_place
 
-PLAIN, WITH_BASE = range(2)
-"""Kinds of contexts of neural models; see `Contexts`."""
 SLOTS_PER_ROW = 4
 
 
@@ -26,31 +24,27 @@ class Contexts(NamedTuple):
         slots: a hash table of row + 1; 0 for a free slot.
         used: (1,) rows in use.
         widths: (models,) the width of each model's contexts; 0 if it has none here.
-        kinds: (models,) `PLAIN`: the words before; `WITH_BASE`: in front of them the number of a
-            base, 0 for none (`moses_feature.cslm.feed_forward`).
     """
 
     rows: NDArray[np.int32]
     slots: NDArray[np.int32]
     used: NDArray[np.int64]
     widths: NDArray[np.int64]
-    kinds: Integers
 
 
-def new_contexts(room: int, widths: NDArray[np.int64], kinds: Integers) -> Contexts:
+def new_contexts(room: int, widths: NDArray[np.int64]) -> Contexts:
     """Return empty contexts with a capacity of `room` (a power of two)."""
     return Contexts(
         np.zeros((room, 1 + max(1, widths.max(initial=0))), dtype=np.int32),
         np.zeros(SLOTS_PER_ROW * room, dtype=np.int32),
         np.zeros(1, dtype=np.int64),
         widths,
-        kinds,
     )
 
 
 def copied(contexts: Contexts, room: int, count: int) -> Contexts:
     """Return contexts of capacity `room` with the first `count` contexts, numbered as before."""
-    new = new_contexts(room, contexts.widths, contexts.kinds)
+    new = new_contexts(room, contexts.widths)
     new.rows[:count] = contexts.rows[:count]
     _renumber(new, count)
     return new
@@ -72,10 +66,7 @@ def number_of(contexts: Contexts, row: NDArray[np.int32]) -> int:
 
 @helper
 def number_after(contexts: Contexts, before: int, word: int) -> int:
-    """Return the number of a context extended by one word, -1 if no row is free.
-
-    A base belongs to one word only: the new context has none.
-    """
+    """Return the number of a context extended by one word, -1 if no row is free."""
     count = contexts.used[0]
     if count == len(contexts.rows):
         return -1
@@ -85,22 +76,7 @@ def number_after(contexts: Contexts, before: int, word: int) -> int:
     new[0] = old[0]
     for place in range(1, last):
         new[place] = old[place + 1] if place > unused else 0
-    if contexts.kinds[old[0]] == WITH_BASE:
-        new[unused + 1] = 0
     new[last] = word
-    return number_last(contexts)
-
-
-@helper
-def number_with_base(contexts: Contexts, before: int, base: int) -> int:
-    """Return the number of a context with another base, -1 if no row is free."""
-    count = contexts.used[0]
-    if count == len(contexts.rows):
-        return -1
-    old, new = contexts.rows[before], contexts.rows[count]
-    for place in range(len(new)):
-        new[place] = old[place]
-    new[len(new) - contexts.widths[old[0]]] = base
     return number_last(contexts)
 
 

@@ -133,7 +133,7 @@ class EmbeddedDecoder:
             nothing = np.zeros(int(self._tuneable.sum()))
             return [Hypothesis((), nothing, 0.0, *self._derivation(()))]
         graph = self._search(sentence, self._weighted, np.empty(0, np.int64), forced=False)
-        return self._best(sentence, graph, self._weighted, count, distinct)
+        return self._best(graph, self._weighted, count, distinct)
 
     def force(self, sentence: int, words: Sentence) -> list[Hypothesis]:
         """Return the best derivation of a given translation; an empty list if none is found.
@@ -143,7 +143,7 @@ class EmbeddedDecoder:
         reference = self._options.word_numbers(words)
         options = self._options.only_from(sentence, self._weighted, reference)
         graph = self._search(sentence, options, reference, forced=True)
-        return self._best(sentence, graph, options, 1, distinct=True)
+        return self._best(graph, options, 1, distinct=True)
 
     def search_errors(self, features: FeatureSet, count: int) -> SearchErrors:
         """Count sentences that twice the limits translate better; see `Decoder`."""
@@ -174,7 +174,6 @@ class EmbeddedDecoder:
         models = self._options.models
         task = Task(
             self._options.spans[sentence],
-            self._options.windows[sentence],
             self._limits,
             reference,
             forced,
@@ -187,9 +186,7 @@ class EmbeddedDecoder:
         graph: Graph = models.settled(partial(advance, task, options, self._room, progress))
         return graph
 
-    def _best(
-        self, sentence: int, graph: Graph, options: Options, count: int, distinct: bool
-    ) -> list[Hypothesis]:
+    def _best(self, graph: Graph, options: Options, count: int, distinct: bool) -> list[Hypothesis]:
         if not len(graph.complete):
             return []
         most = count
@@ -197,7 +194,7 @@ class EmbeddedDecoder:
             most = max(count * PATHS_PER_HYPOTHESIS, FEWEST_PATHS)
         shown = self._options.shown(options)
         paths = best_paths(graph, shown, count, most, distinct)
-        given = graph, options, *paths, self._options.layout, self._options.windows[sentence]
+        given = graph, options, *paths, self._options.layout
         of_paths = partial(features_of_paths, *given)
         all_values = self._options.models.settled(of_paths)
         numbers, ends = words_of_paths(graph, shown, *paths)

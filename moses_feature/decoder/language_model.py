@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.decoder.contexts import (
-    PLAIN,
-    WITH_BASE,
     copied,
     new_contexts,
     number_of,
@@ -51,15 +49,12 @@ class NeuralScorer(Protocol):
 
     Attributes:
         order: words of an n-gram, including the predicted one.
-        columns: width of a context: the `order` - 1 words before, and if the model has several
-            bases, the number of the base in front of them, 0 for none.
         begin: the id that stands for each word before the beginning of a sentence.
         end: the id of the end of a sentence.
         null: the id of a missing context word, used to score words out of context.
     """
 
     order: int
-    columns: int
     begin: int
     end: int
     null: int
@@ -70,20 +65,7 @@ class NeuralScorer(Protocol):
     def log_probs(
         self, contexts: NDArray[np.integer], words: NDArray[np.int64]
     ) -> NDArray[np.floating]:
-        """Return log p (n,) of words (n,) after contexts (n, columns), the nearest word last."""
-
-
-def kind_of(model: NeuralScorer) -> int:
-    """Return the kind of a model's contexts: `WITH_BASE` or `PLAIN`."""
-    return WITH_BASE if model.columns == model.order else PLAIN
-
-
-def all_the_same(model: NeuralScorer, word: int) -> Integers:
-    """Return a context (columns,) that repeats one word and has no base."""
-    context = np.full(model.columns, word, dtype=np.int64)
-    if kind_of(model) == WITH_BASE:
-        context[0] = 0
-    return context
+        """Return log p (n,) of words (n,) after contexts (n, order - 1), the nearest last."""
 
 
 MOST_WORDS = 1 << WORD_BITS
@@ -127,12 +109,9 @@ class LanguageModels:
         table_of = np.zeros(len(models), dtype=np.int64)
         table_of[ngrams] = np.arange(len(ngrams))
         neural = [model for model in models if not isinstance(model, NgramModel)]
-        widths = [0 if isinstance(model, NgramModel) else model.columns for model in models]
-        kinds = [PLAIN if isinstance(model, NgramModel) else kind_of(model) for model in models]
-        of_all = np.array([widths, kinds], dtype=np.int64)
+        widths = [0 if isinstance(model, NgramModel) else model.order - 1 for model in models]
         words = max((len(of.layout) - 1 for of in tables), default=1)
-        of_states = np.full(len(models), 1 + words), np.full(len(models), PLAIN)
-        states = new_contexts(FIRST_CONTEXTS if ngrams else 2, *of_states)
+        states = new_contexts(FIRST_CONTEXTS if ngrams else 2, np.full(len(models), 1 + words))
         self._table = Lookups(
             Ngrams(
                 entries=np.zeros(FIRST_SLOTS, dtype=ENTRY),
@@ -146,7 +125,9 @@ class LanguageModels:
                 table_of=table_of,
                 tables=tuple(tables),
             ),
-            contexts=new_contexts(FIRST_CONTEXTS if neural else 2, *of_all),
+            contexts=new_contexts(
+                FIRST_CONTEXTS if neural else 2, np.array(widths, dtype=np.int64)
+            ),
             guesses=np.zeros((len(models), 0)),
             pairs=np.full(PAIRS if neural else 1, NOT_KNOWN),
             buffer=np.zeros((buffer, 2), dtype=np.int64),
@@ -180,7 +161,7 @@ class LanguageModels:
             ids[number] = model.ids(surface(words))
             if first == 0:
                 ids[number, END_OF_SENTENCE] = model.end
-            out_of_context = np.tile(all_the_same(model, model.null), (len(words), 1))
+            out_of_context = np.full((len(words), model.order - 1), model.null)
             guesses[number] = model.log_probs(out_of_context, ids[number].astype(np.int64))
         self._replace(ids=np.hstack([self._table.ngrams.ids, ids]))
         guesses = np.hstack([self._table.guesses, guesses])
@@ -227,7 +208,7 @@ class LanguageModels:
             contexts = self._table.contexts
             row = np.zeros(contexts.rows.shape[1], dtype=np.int32)
             row[0] = number
-            row[-model.columns :] = all_the_same(model, getattr(model, FILLED_WITH[name]))
+            row[1 - model.order :] = getattr(model, FILLED_WITH[name])
             numbers.append(2 * number_of(contexts, row) + 1)
         return np.array(numbers, dtype=np.int64)
 
@@ -253,7 +234,7 @@ class LanguageModels:
                 model = self._models[number]
                 assert not isinstance(model, NgramModel)  # noqa: S101
                 ids = table.ngrams.ids[number, words[chosen]].astype(np.int64)
-                results[chosen] = model.log_probs(contexts[chosen, -model.columns :], ids)
+                results[chosen] = model.log_probs(contexts[chosen, 1 - model.order :], ids)
         except BaseException:
             self._enlarge_entries(len(table.ngrams.entries), copy=False)
             raise

@@ -1,4 +1,4 @@
-"""The word alignments of phrase pairs, and the source word affiliated to each target word."""
+"""The word alignments of phrase pairs."""
 
 from __future__ import annotations
 
@@ -10,35 +10,13 @@ from numpy.typing import NDArray
 from moses_feature.decoder.source_phrases import surface_words
 from moses_feature.decoder.system import PhraseTable
 from moses_feature.decoder.tables import TargetPhrases, links_of
-from moses_feature.joint.texts import affiliate, affiliations
+from moses_feature.moses.alignments import links_of as links_between
+from moses_feature.moses.alignments import read_links
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import SOURCE, TARGET, split_fields, tokens
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.errors import FormatError
-
-
-def affiliations_of(
-    links: NDArray[np.object_], source_words: Integers, target: Integers, word_offsets: Integers
-) -> tuple[Integers, Integers, int]:
-    """Find the source word affiliated to each target word, counted from the phrase's first word.
-
-    Args:
-        links: (options,) word alignments as in the phrase table.
-        source_words: (options,) the number of words of the source phrase.
-        target: (options,) target phrases.
-        word_offsets: (target phrases + 1,) where the words of each begin.
-
-    Returns:
-        (options + 1,) where the affiliations of each option begin; all affiliations; and the first
-        option with bad links, -1 if there is none.
-    """
-    counts = np.diff(word_offsets)[target]
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    found = np.zeros(offsets[-1], dtype=np.int64)
-    text = np.frombuffer(b"".join(links), dtype=np.uint8)
-    ends = np.cumsum([0, *map(len, links)])
-    return offsets, found, _affiliate_all(text, ends, source_words, offsets, found)
 
 
 def shifted(links: bytes, source: int, target: int) -> bytes:
@@ -54,16 +32,26 @@ def shifted(links: bytes, source: int, target: int) -> bytes:
     return b" ".join(b"%d-%d" % (source + s, target + t) for s, t in pairs)
 
 
+def first_bad(links: NDArray[np.object_], source_words: Integers, target_words: Integers) -> int:
+    """Return the first phrase pair without links, or with bad ones; -1 if there is none.
+
+    Args:
+        links: (pairs,) word alignments as in the phrase table.
+        source_words: (pairs,) the number of words of each source phrase.
+        target_words: (pairs,) the number of words of each target phrase; it may be 0.
+    """
+    text = np.frombuffer(b"".join(links), dtype=np.uint8)
+    return _first_bad(text, np.cumsum([0, *map(len, links)]), source_words, target_words)
+
+
 @compiled
-def _affiliate_all(
-    text: Bytes, ends: Integers, source_words: Integers, offsets: Integers, found: Integers
-) -> int:
-    """Write the affiliations of all options; return the first one with bad links, or -1."""
-    for option in range(len(source_words)):
-        of_option = found[offsets[option] : offsets[option + 1]]
-        begin, end = ends[option], ends[option + 1]
-        if affiliate(text, begin, end, source_words[option], of_option) < 0:
-            return option
+def _first_bad(text: Bytes, ends: Integers, source_words: Integers, target_words: Integers) -> int:
+    room = np.empty(len(text) // 3 + 1, np.int64)
+    for pair in range(len(source_words)):
+        words = source_words[pair], target_words[pair]
+        count = read_links(text, ends[pair], ends[pair + 1], *words, room)
+        if count < 0 or (count == 0 and words[1] > 0):
+            return pair
     return -1
 
 
@@ -80,9 +68,13 @@ def links_error(
                 words = surface_words(fields[SOURCE])
                 if (b" ".join(words), targets.phrase_of(fields[TARGET])) != (source, target):
                     continue
+                links = links_of(line)
                 try:
-                    affiliations(links_of(line), len(words), len(tokens(target)))
+                    links_between(links, len(words), len(tokens(target)))
                 except ValueError as error:
                     expected, found = error.args
                     return FormatError(table.path, expected, found, reader.line_number)
+                if not links:
+                    expected = "word alignments, such as 0-0 1-1"
+                    return FormatError(table.path, expected, "none", reader.line_number)
     raise AssertionError("the pair was read before")

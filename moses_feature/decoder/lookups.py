@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.decoder.contexts import WITH_BASE, Contexts, number_after, number_row
+from moses_feature.decoder.contexts import Contexts, number_after, number_row
 from moses_feature.decoder.ngram_tables import NgramTables, score_ngram
 from moses_feature.moses.language_model import LOG_10
 from moses_feature.runtime.arrays import Floats, Floats32, Integers, Records
@@ -202,14 +202,10 @@ def _guess(lookups: Lookups, state: int, word: int) -> tuple[float, int]:
 
 @helper
 def _pair(lookups: Lookups, state: int, word: int) -> int:
-    """Return the slot in `pairs` of a word and the word before it (or the base)."""
-    contexts = lookups.contexts
-    row = contexts.rows[state >> 1]
+    """Return the slot in `pairs` of a word and the word before it."""
+    row = lookups.contexts.rows[state >> 1]
     model = row[0]
-    before = row[-1]
-    if contexts.kinds[model] == WITH_BASE:
-        before = row[len(row) - contexts.widths[model]]
-    hashed = mixed(mixed(mixed(np.int64(0), model), before), lookups.ngrams.ids[model, word])
+    hashed = mixed(mixed(mixed(np.int64(0), model), row[-1]), lookups.ngrams.ids[model, word])
     return first_place(hashed, len(lookups.pairs))
 
 

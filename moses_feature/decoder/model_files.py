@@ -10,8 +10,6 @@ from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.decoder.language_model import NeuralScorer
 from moses_feature.decoder.ngram_model import NgramModel, read_ngram_model
-from moses_feature.joint.nplm import JointFiles, load_joint_model
-from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import Feature
 from moses_feature.runtime.errors import MosesFeatureError
@@ -58,22 +56,6 @@ class LanguageModelFile:
         return scorer
 
 
-@dataclass(frozen=True)
-class JointModelFile:
-    """A joint language model: its files and its feature function."""
-
-    files: JointFiles
-    name: str
-
-    def load(self) -> JointModel:
-        """Read the model.
-
-        Raises:
-            MosesFeatureError: the model cannot be read, or has other sizes.
-        """
-        return load_joint_model(self.files)
-
-
 def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
     """Return the neural language model of a `NeuralLM` line.
 
@@ -84,20 +66,6 @@ def neural_lm_of(ini: MosesIni, feature: Feature) -> LanguageModelFile:
     path = feature.arguments.get("path", "")
     path = path if path and Path(path).is_dir() else file_of(ini, feature)
     return LanguageModelFile(path, feature.name, order)
-
-
-def joint_model_of(ini: MosesIni, feature: Feature) -> JointModelFile:
-    """Return the joint model of a `BilingualNPLM` line.
-
-    Raises:
-        FormatError: a file, or a size, is missing.
-    """
-    sizes = _number(ini, feature, "order", 2), _number(ini, feature, "source_window", 0)
-    path = feature.arguments.get("path", "")
-    if path and Path(path).is_dir():
-        return JointModelFile(JointFiles(path, *sizes), feature.name)
-    lists = (file_of(ini, feature, key) for key in ("source_vocab", "target_vocab"))
-    return JointModelFile(JointFiles(file_of(ini, feature), *sizes, *lists), feature.name)
 
 
 def _number(ini: MosesIni, feature: Feature, key: str, least: int, default: str = "") -> int:

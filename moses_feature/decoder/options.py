@@ -26,12 +26,8 @@ class Options(NamedTuple):
         words: the words of all target phrases.
         empty_states: (m, words) language model states after each word, if the phrase has no
             context.
-        left: (m, words) scores of the words of the phrase behind this one, likewise. Joint models
-            have neither.
-        joint: the number of the first joint model.
-        affiliation_offsets: (n + 1,) where the affiliations of each option begin.
-        affiliations: for each target word of all options, the source word affiliated to it,
-            counted from the first one of the span.
+        left: (m, words) scores of the words of the phrase behind this one, likewise. An
+            operation sequence model has neither.
         operations: those of an operation sequence model.
         lm_weights: (m,) weights of the language models; that of an operation sequence model is 1.
         begin_states: (m,) language model states at the beginning of a sentence.
@@ -52,9 +48,6 @@ class Options(NamedTuple):
     words: Integers
     empty_states: Integers
     left: Floats
-    joint: int
-    affiliation_offsets: Integers
-    affiliations: Integers
     operations: Operations
     lm_weights: Floats
     begin_states: Integers

@@ -8,7 +8,6 @@ from moses_feature.decoder.graph import Graph
 from moses_feature.decoder.lookups import END_OF_SENTENCE, Lookups, score_word
 from moses_feature.decoder.operations import operate
 from moses_feature.decoder.options import Layout, Options
-from moses_feature.decoder.phrase_scores import score_beside, score_words
 from moses_feature.decoder.search import orientation
 from moses_feature.runtime.arrays import Floats, Integers, Record
 from moses_feature.runtime.compiled import compiled, helper
@@ -21,7 +20,6 @@ def features_of_paths(
     paths: Integers,
     lengths: Integers,
     layout: Layout,
-    windows: Integers,
     lookups: Lookups,
 ) -> Floats:
     """Return the feature values (paths, features) of paths, natural logs or minus counts.
@@ -32,7 +30,6 @@ def features_of_paths(
         paths: (paths, longest) hypotheses of each path, the last phrase first.
         lengths: (paths,) the number of hypotheses of each path.
         layout: the columns of the features.
-        windows: (joint models, words) numbers of the windows around the words of the sentence.
         lookups: the language model look-ups.
     """
     values = np.zeros((len(paths), layout.size))
@@ -42,7 +39,7 @@ def features_of_paths(
         for hypothesis in paths[row, : lengths[row]][::-1]:
             last = graph.hypotheses[hypothesis]
             add_phrase(of_path, before, last, layout)
-            add_models(of_path, states, before, last, options, layout, windows, lookups)
+            add_models(of_path, states, before, last, options, layout, lookups)
             before = last
         add_ends(of_path, states, options.target[before.option], options, layout, lookups)
     return values
@@ -96,7 +93,6 @@ def add_models(
     last: Record,
     options: Options,
     layout: Layout,
-    windows: Integers,
     lookups: Lookups,
 ) -> None:
     """Add the language models' scores of a hypothesis after `before`; advance the states."""
@@ -109,14 +105,18 @@ def add_models(
                 values[layout.lm_columns[model] + value] += found.values[value]
             states[model] = found.state
             continue
-        if model >= options.joint:
-            beside = windows[model - options.joint]
-            score, state = score_beside(lookups, options, beside, option, last.start, states[model])
-        else:
-            target = options.target[option]
-            score, state = score_words(lookups, options, target, states[model])
-        states[model] = state
+        score, states[model] = score_words(lookups, options, options.target[option], states[model])
         values[layout.lm_columns[model]] += score
+
+
+@helper(inline=False)
+def score_words(lookups: Lookups, options: Options, target: int, state: int) -> tuple[float, int]:
+    """Return a model's score of a target phrase after a state, and the state after the phrase."""
+    total = 0.0
+    for place in range(options.word_offsets[target], options.word_offsets[target + 1]):
+        score, state = score_word(lookups, state, options.words[place])
+        total += score
+    return total, state
 
 
 @helper
@@ -128,12 +128,9 @@ def add_ends(
     layout: Layout,
     lookups: Lookups,
 ) -> None:
-    """Add the scores of `</s>`, which joint models do not give.
-
-    Moses gives none after a phrase without words.
-    """
+    """Add the scores of `</s>`; as in Moses, not after a phrase without words."""
     has_words = options.word_offsets[last_target + 1] > options.word_offsets[last_target]
     if has_words:
-        for model in range(options.joint):
+        for model in range(len(options.left)):
             score, _ = score_word(lookups, states[model], END_OF_SENTENCE)
             values[layout.lm_columns[model]] += score

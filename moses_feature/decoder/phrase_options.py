@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from moses_feature.decoder.language_model import BUFFER, LanguageModels
-from moses_feature.decoder.links import affiliations_of, links_error
+from moses_feature.decoder.links import first_bad, links_error
 from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
 from moses_feature.decoder.operation_steps import no_operations
 from moses_feature.decoder.option_operations import OptionOperations
@@ -25,7 +25,6 @@ from moses_feature.decoder.source_phrases import Sentence, SourcePhrases, surfac
 from moses_feature.decoder.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
 from moses_feature.decoder.table_cache import TableCache
 from moses_feature.decoder.tables import Rows, TargetPhrases, read_reordering, read_table
-from moses_feature.joint.scorer import JointModel
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.moses.xml_input import Marks
 from moses_feature.runtime.arrays import Floats, Integers
@@ -48,9 +47,8 @@ class PhraseOptions:
         word_offsets: (target phrases + 1,) where the words of each begin.
         table: (options,) the table of each option, -1 for an unknown word.
         links: (options,) word alignments of the phrase pairs, if the system reads them.
-        windows: for each sentence, (joint models, n) numbers of the windows around its words.
-        models: the language models, then joint models, then that of operations; they number all
-            target words of the options.
+        models: the language models, then that of operations; they number all target words of the
+            options.
         target_words: what is shown of target words, by the numbers of `shown`.
 
     Args:
@@ -98,11 +96,9 @@ class PhraseOptions:
         self.layout = self._layout([part.scores for part in rows], sources)
         self._forward_class = classes(self.layout.forward)
         self.links = np.concatenate([part.links for part in rows])[order]
-        self._affiliate(sources)
-        joint = self._resources.joint
-        self.windows = _windows(joint, sentences)
+        self._check_links(sources)
         plain = self._resources.language_models
-        self.models = LanguageModels([*plain, *joint, *self._resources.operations], buffer)
+        self.models = LanguageModels([*plain, *self._resources.operations], buffer)
         self.models.add_words(words[1:])
         self._limits = np.array([table.limit for table in system.tables], dtype=np.int64)
         self._alone = score_without_context(self.models, len(plain), self.word_offsets, self._words)
@@ -142,22 +138,20 @@ class PhraseOptions:
         sources.gather(sources.longest)  # so that no table adds phrases behind the new ones
         return MarkedOptions(marks.sentences, marks.policy, sources, self._targets)
 
-    def _affiliate(self, sources: SourcePhrases) -> None:
-        """Find the source word affiliated to each target word of all options.
+    def _check_links(self, sources: SourcePhrases) -> None:
+        """Check that each phrase pair has links, if they are needed.
 
         Raises:
-            FormatError: a phrase pair has no links, or bad ones.
+            FormatError: a phrase pair has none, or bad ones.
         """
-        self._affiliation_offsets = self._affiliations = np.zeros(0, dtype=np.int64)
         if not self._system.reads_links:
             return
         of_phrase = [sources.phrase(n).count(b" ") + 1 for n in range(len(sources))]
         words = np.array([*of_phrase, *self._marked.lengths], dtype=np.int64)[self._source]
-        offsets, found, bad = affiliations_of(self.links, words, self.target, self.word_offsets)
+        bad = first_bad(self.links, words, np.diff(self.word_offsets)[self.target])
         if bad >= 0:
             pair = sources.phrase(self._source[bad]), self._targets.phrases.of(self.target[bad])
             raise links_error(self._system.tables, self._targets, *pair)
-        self._affiliation_offsets, self._affiliations = offsets, found
 
     def _operate(self, sources: SourcePhrases) -> OptionOperations | None:
         """Find and score the operations of all options, if there is a model of them."""
@@ -173,7 +167,7 @@ class PhraseOptions:
             for source, target, table, links in zip(*(of.tolist() for of in columns), strict=True)
         )
         of_model = self._system.features.columns(self._system.operations[0].name)
-        number = len(self._system.language_models) + len(self._system.joint_models)
+        number = len(self._system.language_models)
         return OptionOperations(options, number, of_model, self.models)
 
     def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
@@ -181,8 +175,7 @@ class PhraseOptions:
         fixed = self._fixed_values(scores)
         used = np.flatnonzero(fixed.any(axis=0))
         distortion = system.names.get("Distortion")
-        of_models = (system.language_models, system.joint_models, system.operations)
-        names = [model.name for models in of_models for model in models]
+        names = [model.name for model in (*system.language_models, *system.operations)]
         lm_columns = [features.columns(name)[0] for name in names]
         shape = (len(system.reordering_tables), 4)
         columns = {d: np.full(shape, -1, dtype=np.int64) for d in ("backward", "forward")}
@@ -283,9 +276,6 @@ class PhraseOptions:
             words=self._words,
             empty_states=self._alone.states,
             left=self._alone.left,
-            joint=plain,
-            affiliation_offsets=self._affiliation_offsets,
-            affiliations=self._affiliations,
             operations=operations,
             lm_weights=lm_weights,
             begin_states=begin_states,
@@ -333,14 +323,6 @@ class PhraseOptions:
         """Return the numbers of target words, -1 for words of no option."""
         self._check_factors()
         return np.array([self._targets.words.number(word) for word in words], dtype=np.int64)
-
-
-def _windows(models: Sequence[JointModel], sentences: Sequence[Sentence]) -> list[Integers]:
-    """Return for each sentence the numbers (models, words) of the windows around its words."""
-    if not models:
-        return [np.zeros((0, len(sentence)), dtype=np.int64) for sentence in sentences]
-    of_models = [model.read(sentences) for model in models]
-    return [np.stack(of_sentence) for of_sentence in zip(*of_models, strict=True)]
 
 
 def _joined(words: Integers) -> str:

@@ -10,7 +10,6 @@ from moses_feature.decoder.language_model import NeuralScorer
 from moses_feature.decoder.ngram_model import NgramModel
 from moses_feature.decoder.system import System
 from moses_feature.decoder.table_index import TableIndex
-from moses_feature.joint.scorer import JointModel
 
 
 @dataclass(frozen=True)
@@ -20,13 +19,11 @@ class Resources:
     Attributes:
         indexes: the indexes of its tables by their paths; tables without one are read whole.
         language_models: its language models.
-        joint: its joint models.
         operations: its operation sequence model, if there is one.
     """
 
     indexes: Mapping[str, TableIndex]
     language_models: tuple[NgramModel | NeuralScorer, ...]
-    joint: tuple[JointModel, ...]
     operations: tuple[NgramModel | NeuralScorer, ...]
 
     @classmethod
@@ -46,6 +43,5 @@ class Resources:
         return cls(
             {path: TableIndex(path) for path in tables} if indexed else {},
             tuple(model.load(cache) for model in system.language_models),
-            tuple(model.load() for model in system.joint_models),
             tuple(model.load(cache) for model in system.operations),
         )

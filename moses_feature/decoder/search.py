@@ -34,7 +34,6 @@ from moses_feature.decoder.lookups import (
 )
 from moses_feature.decoder.operations import weighted_operations
 from moses_feature.decoder.options import WINDOW, Options
-from moses_feature.decoder.phrase_scores import score_beside
 from moses_feature.decoder.reordering import (
     DISCONTINUOUS_LEFT,
     DISCONTINUOUS_RIGHT,
@@ -87,7 +86,6 @@ class Task(NamedTuple):
     Attributes:
         phrases: (n, longest) the source phrase of 1, 2, … words that begins at each word; -1 for
             none.
-        windows: (joint models, n) numbers of the windows around the words.
         limits: the limits of the search.
         reference: the words of the reference, if `forced`.
         forced: whether the reference is the only translation allowed.
@@ -95,7 +93,6 @@ class Task(NamedTuple):
     """
 
     phrases: Integers
-    windows: Integers
     limits: Limits
     reference: Integers
     forced: bool
@@ -288,16 +285,12 @@ def _phrase_score(
 
 
 @helper(inline=False)
-def _score_in_source(
-    problem: Problem, model: int, option: int, start: int, before: Record, state: int
+def _score_operations(
+    problem: Problem, option: int, start: int, before: Record, state: int
 ) -> tuple[float, int]:
-    """Return the score of an option by a model that sees source words, and the state after it."""
-    options, lookups = problem.options, problem.lookups
-    if model == options.operations.model:
-        of_phrase = option, start, before.gap, before.mask
-        return weighted_operations(lookups, options, *of_phrase, state)
-    windows = problem.task.windows[model - options.joint]
-    return score_beside(lookups, options, windows, option, start, state)
+    """Return the score of an option by a model of operations, and the state after it."""
+    of_phrase = option, start, before.gap, before.mask
+    return weighted_operations(problem.lookups, problem.options, *of_phrase, state)
 
 
 @helper
@@ -459,8 +452,8 @@ def _fill_stack(  # noqa: C901
                         if after < 0:
                             of_model, after = _phrase_score(lookups, *given)
                     else:
-                        of_model, after = _score_in_source(
-                            problem, model, option, cube.start, records[hypothesis], before
+                        of_model, after = _score_operations(
+                            problem, option, cube.start, records[hypothesis], before
                         )
                     score += lm_weights[model] * of_model
                     states[new, model] = after

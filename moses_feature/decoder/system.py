@@ -9,10 +9,8 @@ from typing import Any
 
 from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, Limits, SearchLimits
 from moses_feature.decoder.model_files import (
-    JointModelFile,
     LanguageModelFile,
     file_of,
-    joint_model_of,
     neural_lm_of,
 )
 from moses_feature.decoder.operation_steps import OPERATION_VALUES
@@ -26,15 +24,6 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError
 FACTORS = {"input-factor", "output-factor"}
 KEYS: dict[str, set[str]] = {
     "Distortion": set(),
-    "BilingualNPLM": {
-        "order",
-        "source_window",
-        "path",
-        "source_vocab",
-        "target_vocab",
-        "cache_size",
-        "premultiply",
-    },
     "KENLM": {"factor", "order", "path", "lazyken"},
     "NeuralLM": {"factor", "order", "path"},
     "LexicalReordering": {"type", "path", "default-scores", *FACTORS},
@@ -45,12 +34,18 @@ KEYS: dict[str, set[str]] = {
     "WordPenalty": set(),
 }
 """Classes of feature functions that can be decoded, and the keys that each may have."""
+GONE = {
+    "SentenceNetwork": "which versions since 0.3 have in lists alone (mert-tune --rescore, "
+    "mert-compare --rescore)",
+    "BilingualNPLM": "which versions since 0.3 do not have (Moses reads it)",
+}
+"""Classes that earlier versions could decode."""
 KEYS_OF_ALL = {"tuneable", "tuneable-components", "num-features"}
 AT_MOST_ONCE = ("Distortion", "PhrasePenalty", "UnknownWordPenalty", "WordPenalty")
 """Classes of one score."""
 OPERATIONS = "OpSequenceModel"
 ALIGNMENTS, SEGMENTATION = "print-alignment-info-in-n-best", "include-segmentation-in-n-best"
-LANGUAGE_MODELS = ("BilingualNPLM", "KENLM", "NeuralLM")
+LANGUAGE_MODELS = ("KENLM", "NeuralLM")
 NO_EFFECT = (
     "feature",
     "weight",
@@ -110,7 +105,6 @@ class System:
         tables: phrase tables.
         reordering_tables: lexicalised reordering models.
         language_models: language models.
-        joint_models: models that see source words, too.
         operations: the operation sequence model, if there is one.
         names: names of the feature functions that occur at most once, by class.
         distortion_limit: the longest jump in source words.
@@ -127,7 +121,6 @@ class System:
     tables: tuple[PhraseTable, ...]
     reordering_tables: tuple[ReorderingTable, ...]
     language_models: tuple[LanguageModelFile, ...]
-    joint_models: tuple[JointModelFile, ...]
     operations: tuple[LanguageModelFile, ...]
     names: dict[str, str]
     distortion_limit: int
@@ -140,7 +133,7 @@ class System:
     @property
     def reads_links(self) -> bool:
         """Whether the links of phrase pairs are needed."""
-        return self.alignments or bool(self.joint_models or self.operations)
+        return self.alignments or bool(self.operations)
 
     def limits(self, given: SearchLimits) -> Limits:
         """Return the limits of its search: given ones, or those of the ini, or Moses' defaults."""
@@ -194,11 +187,8 @@ def _is_set(ini: MosesIni, name: str) -> bool:
 def _check_feature(ini: MosesIni, feature: Feature) -> None:
     line = feature.line_number
     if feature.kind not in KEYS:
-        if feature.kind == "SentenceNetwork":
-            expected = (
-                "no SentenceNetwork, which versions since 0.3 have in lists alone (mert-tune "
-            )
-            raise ini.error(line, f"{expected}--rescore, mert-compare --rescore)", "one")
+        if feature.kind in GONE:
+            raise ini.error(line, f"no {feature.kind}, {GONE[feature.kind]}", "one")
         valid = ", ".join(KEYS)
         raise ini.error(line, f"a feature function that can be decoded ({valid})", feature.kind)
     unknown = set(feature.arguments) - KEYS[feature.kind] - KEYS_OF_ALL
@@ -316,7 +306,6 @@ def _kenlm(ini: MosesIni, feature: Feature) -> LanguageModelFile:
 
 
 READERS: dict[str, tuple[str, Callable[[MosesIni, Feature], Any]]] = {
-    "BilingualNPLM": ("joint_models", joint_model_of),
     "KENLM": ("language_models", _kenlm),
     "LexicalReordering": ("reordering_tables", _reordering_table),
     "NeuralLM": ("language_models", neural_lm_of),

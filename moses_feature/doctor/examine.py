@@ -125,7 +125,7 @@ def examine(
             else "look at an ini that reads the text table",
         )
     yield from check_language_models(ini, _all(of_references), say)
-    yield from check_neural_models(ini, _all(of_input), _all(of_references), say)
+    yield from check_neural_models(ini, _all(of_references), say)
 
 
 def _read(system: SystemDirectory) -> Generator[Finding, None, MosesIni | None]:

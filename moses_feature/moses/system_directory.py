@@ -15,14 +15,12 @@ from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, write_json
 from moses_feature.runtime.json_files import member, read_json
 
-INI, FOLDS = "moses.ini", "folds.txt"
-"""The ini, and the fold of each line of its text, counted from 1."""
+INI = "moses.ini"
 SYSTEM_FILES = (
     SYSTEM,
     "build.json",
     "preparation.json",
     INI,
-    FOLDS,
     "aligned.*",
     "lex.*",
     "lm.arpa.gz",
@@ -33,7 +31,6 @@ SYSTEM_FILES = (
     "text.*",
     "truecase.*",
     "files/**/*",
-    "fold-*/*",
 )
 """Patterns of the files that systems have, packed ones too."""
 NOT_MADE = (SYSTEM, "build.json", INI)
@@ -42,11 +39,6 @@ WHAT = "a system of moses-feature"
 FORMAT_VERSION = 1
 MOST_TRANSLATIONS = 10_000
 """Of a list."""
-
-
-def fold_directory(system: Path, fold: int) -> Path:
-    """Return the directory of the system without a fold (counted from 0)."""
-    return system / f"fold-{fold + 1}"
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,9 @@ import numpy as np
 
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.settings import LM_ARCHITECTURE
-from moses_feature.joint.scorer import JointModel
-from moses_feature.joint.settings import JOINT_ARCHITECTURE
-from moses_feature.joint.texts import affiliations
 from moses_feature.moses.features import FeatureFunction, FeatureSet, WeightsByName
 from moses_feature.moses.marked_models import MBR, split_mark
 from moses_feature.moses.nbest_lists import named
-from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_ctranslate2
 from moses_feature.networks.known_words import KnownPairs
@@ -25,89 +21,18 @@ from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature
 from moses_feature.rescoring.mbr import MbrFeature
 from moses_feature.rescoring.nbest import (
     TRANSLATIONS,
-    AnyTranslation,
-    BadTranslationError,
     CslmScorer,
     Lists,
     SentenceScorer,
-    all_of,
     read_weights,
     refuse_too_long,
 )
 from moses_feature.rescoring.own_source import OwnSource
 from moses_feature.rescoring.plugins import plugin
 from moses_feature.rescoring.source import SourceText
-from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.sentences.scorer import SentenceModel, averaged
 from moses_feature.sentences.settings import MOST_PIECES
-
-
-class JointFeature:
-    """log p of a translation under a joint model, by the word alignment of the n-best list.
-
-    A word without links takes those of the nearest word of the sentence that has some; in search,
-    those of the nearest word of the phrase.
-
-    Args:
-        name: the name of the feature.
-        directory: the model directory.
-        source: the source text.
-    """
-
-    def __init__(self, name: str, directory: str, source: SourceText) -> None:
-        self.name = name
-        self._model = JointModel.load(Path(directory))
-        self._source = source
-        self._known = KnownPairs(
-            directory, (source.name, TRANSLATIONS), (self._model.source, self._model.target)
-        )
-
-    def scores(self, lists: Lists) -> list[float]:
-        """Return log p of each translation.
-
-        Raises:
-            BadTranslationError: a translation has no word alignment, or a bad one.
-            MosesFeatureError: the model knows too few words.
-        """
-        model = self._model
-        before = model.order - 1
-        sources = [tokens(self._source.sentence(sentence)) for sentence, _ in lists]
-        contexts, words = [], []
-        for source, windows, (_, translations) in zip(
-            sources, model.read(sources), lists, strict=True
-        ):
-            for translation in translations[:1]:
-                self._known.add(source, translation.words)
-            for translation in translations:
-                ids = [model.begin] * before + model.ids(translation.words)
-                of_words = windows[self._affiliations(source, translation)].tolist()
-                contexts += [[window, *ids[n : n + before]] for n, window in enumerate(of_words)]
-                words += ids[before:]
-        found = model.log_probs(
-            np.array(contexts, dtype=np.int32).reshape(-1, model.columns),
-            np.array(words, dtype=np.int64),
-        )
-        ends = np.cumsum([len(translation.words) for translation in all_of(lists)])
-        return [float(part.sum(dtype=np.float64)) for part in np.split(found, ends[:-1])]
-
-    def _affiliations(self, source: Sequence[bytes], translation: AnyTranslation) -> Integers:
-        links = translation.links
-        if links is None and translation.words:
-            expected = (
-                "word alignments behind the total (Moses' -print-alignment-info-in-n-best, "
-                "mert-decode --with-alignment)"
-            )
-            raise BadTranslationError(translation, expected, "none")
-        try:
-            return affiliations(links or b"", len(source), len(translation.words))
-        except ValueError as error:
-            raise BadTranslationError(translation, *error.args) from None
-
-    def finish(self) -> None:
-        """Check that lists, source and model belong together."""
-        self._source.finish()
-        self._known.check()
 
 
 class SentenceFeature:
@@ -189,7 +114,6 @@ class SentenceFeature:
 NAMES = {
     f"{MBR}:": "Mbr0",
     LM_ARCHITECTURE: "CSLM0",
-    JOINT_ARCHITECTURE: "NNJM0",
     CTRANSLATE2: "NMT0",
 }
 """Default names of features by the kind of model; `Architecture.feature` has the others."""
@@ -208,15 +132,12 @@ def named_model(text: str) -> tuple[str, str]:
     return named(text, NAMES.get(kind, of_plugin))
 
 
-def scorers_of(
-    models: Iterable[tuple[str, str]], source: SourceText, *, aligned: bool = False
-) -> list[SentenceScorer]:
+def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[SentenceScorer]:
     """Return a feature for each name, from a language model or from one or more sentence networks.
 
     Args:
         models: names and paths.
         source: the source text.
-        aligned: whether the lists may have word alignments, which joint models need.
 
     Raises:
         UsageError: several models of one name cannot be averaged.
@@ -226,8 +147,6 @@ def scorers_of(
         LM_ARCHITECTURE: lambda name, path: CslmScorer(name, load_neural_lm(path)),
         CTRANSLATE2: lambda name, path: CTranslate2Feature(name, path, source),
     }
-    if aligned:
-        makers[JOINT_ARCHITECTURE] = lambda name, path: JointFeature(name, path, source)
     scorers: list[SentenceScorer] = []
     of_sentences: dict[str, list[str]] = {}
     of_mbr: dict[str, list[str]] = {}
@@ -242,11 +161,6 @@ def scorers_of(
             of_sentences.setdefault(name, []).append(path)
         elif kind in makers:
             scorers.append(makers[kind](name, path))
-        elif kind == JOINT_ARCHITECTURE:
-            raise UsageError(
-                f"{path} is a joint model, which needs the word alignments of the search: "
-                "put it into the ini (moses-feature system add --model)"
-            )
         else:
             expected = f"architecture {' or '.join([*SENTENCE_ARCHITECTURES, *makers])}"
             raise FormatError(Path(path) / CONFIG, expected, kind)

@@ -170,3 +170,10 @@ class _Reporter:
             self._connection.send(("report", self._done))
             self._done = 0
             self._last = time.monotonic()
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

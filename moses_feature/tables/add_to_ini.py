@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from moses_feature.cslm.nplm import load_neural_lm
 from moses_feature.cslm.settings import LM_ARCHITECTURE
-from moses_feature.joint.nplm import JointFiles
-from moses_feature.joint.scorer import JointModel
-from moses_feature.joint.settings import JOINT_ARCHITECTURE
 from moses_feature.moses.ini import MosesIni, moses_path
 from moses_feature.moses.ini_features import Feature
 from moses_feature.moses.lines import LineReader
@@ -129,32 +126,16 @@ def _line_of(ini: MosesIni, given: str, model: Path) -> tuple[str, str]:
             f"{model} is a network for sentences, which rescores n-best lists: give it to "
             "mert-tune --rescore or mert-compare --rescore"
         )
-    if kind not in MODELS:
-        raise FormatError(model / CONFIG, f"architecture {' or '.join(MODELS)}", kind)
+    if kind != LM_ARCHITECTURE:
+        raise FormatError(model / CONFIG, f"architecture {LM_ARCHITECTURE}", kind)
     path = moses_path(model)
     for feature in ini.features:
         if feature.arguments.get("path") == path:
             raise UsageError(f"{ini.path} has {path} already, as {feature.name}")
-    prefix, line = MODELS[kind]
     names = {feature.name for feature in ini.features}
-    name = given or next(name for n in itertools.count() if (name := f"{prefix}{n}") not in names)
-    return name, line(name, path, model)
-
-
-def _language_model_line(name: str, path: str, model: Path) -> str:
-    return f"NeuralLM name={name} factor=0 order={load_neural_lm(model).order} path={path}"
-
-
-def _joint_line(name: str, path: str, model: Path) -> str:
-    sizes = JointModel.load(model).sizes
-    return JointFiles(path, sizes.order, sizes.source_window).line(name)
-
-
-MODELS: Mapping[str, tuple[str, Callable[[str, str, Path], str]]] = {
-    LM_ARCHITECTURE: ("CSLM", _language_model_line),
-    JOINT_ARCHITECTURE: ("NNJM", _joint_line),
-}
-"""By architecture: the prefix of feature names, and a function that returns the feature's line."""
+    name = given or next(name for n in itertools.count() if (name := f"CSLM{n}") not in names)
+    order = load_neural_lm(model).order
+    return name, f"NeuralLM name={name} factor=0 order={order} path={path}"
 
 
 def first_line_scores(table: Path) -> int:

@@ -6,7 +6,6 @@ import gzip
 import random
 from itertools import islice
 
-import numpy as np
 import pytest
 from helpers.bitexts import bitext_of
 from helpers.files import SHARED, needs_shared
@@ -14,11 +13,8 @@ from helpers.plain_build import tables as plain_tables
 
 from moses_feature.building import tables as module
 from moses_feature.building.bitext import Bitext, Text, read_alignment, read_texts
-from moses_feature.building.extraction import Extraction
-from moses_feature.building.folds import folds_of, phrases_in
 from moses_feature.building.phrase_numbers import PhraseNumbers
 from moses_feature.building.settings import BuildSettings
-from moses_feature.building.table_parts import FoldTables, parts_of
 from moses_feature.building.tables import Tables
 from moses_feature.runtime.errors import UsageError
 
@@ -42,14 +38,8 @@ def random_bitext(seed: int, sentences: int = 40):
     return pairs
 
 
-def built(
-    bitext: Bitext, settings: BuildSettings, used=None, wanted=None, folder=None
-) -> tuple[bytes, bytes]:
-    kind = settings.reordering_type
-    by_phrases = kind is not None and kind.kind == "phrase"
-    extraction = Extraction(bitext, settings.phrase_length, by_phrases, folder)
-    tables = Tables(extraction, settings, used, wanted)
-    parts = [tables.part(number) for number in range(len(tables.parts))]
+def built(bitext: Bitext, settings: BuildSettings, folder=None) -> tuple[bytes, bytes]:
+    parts = [*Tables(bitext, settings, folder).parts()]
     return b"".join(p.phrases for p in parts), b"".join(p.reordering for p in parts)
 
 
@@ -66,31 +56,6 @@ def test_tables_against_a_plain_twin(seed, longest, together, monkeypatch, tmp_p
     expected = plain_tables(pairs, longest)
     assert phrases.splitlines(keepends=True) == expected[0]
     assert reordering.splitlines(keepends=True) == expected[1]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_part_of_the_text_is_as_if_it_were_all(seed):
-    """Without the sentences of a fold; and then only with the phrases that the fold has."""
-    pairs = random_bitext(seed)
-    bitext = bitext_of(pairs)
-    folds = folds_of(range(len(pairs)), 3, seed)
-    settings = BuildSettings(phrase_length=3)
-    for fold in range(3):
-        used = folds != fold
-        rest = [pair for pair, keep in zip(pairs, used.tolist(), strict=True) if keep]
-        expected = plain_tables(rest, 3)
-        assert [of.splitlines(keepends=True) for of in built(bitext, settings, used)] == [*expected]
-        wanted = phrases_in(Extraction(bitext, 3), ~used)
-        phrases, _ = built(bitext, settings, used, wanted)
-        mine = {
-            b" ".join(source[a:b])
-            for (source, _, _), keep in zip(pairs, used.tolist(), strict=True)
-            if not keep
-            for a in range(len(source))
-            for b in range(a + 1, len(source) + 1)
-        }
-        lines = [line for line in expected[0] if line.partition(b" ||| ")[0] in mine]
-        assert phrases.splitlines(keepends=True) == lines
 
 
 def test_phrases_are_numbered_in_the_order_of_lines():
@@ -134,53 +99,6 @@ def test_no_reordering_model_and_those_that_cannot_be_decoded():
         BuildSettings(reordering="wbe-backward-fe")
 
 
-@pytest.mark.parametrize("smoothing", ["good-turing", "kneser-ney"])
-def test_smoothing_against_the_formulas(smoothing):
-    bitext = bitext_of(random_bitext(4, 120))
-    plain, _ = built(bitext, BuildSettings(phrase_length=4))
-    found, _ = built(bitext, BuildSettings(phrase_length=4, smoothing=smoothing))
-    rows = [line.split(b" ||| ") for line in plain.splitlines()]
-    counts = [[int(count) for count in row[4].split()] for row in rows]
-    of_counts = np.bincount([count for _, _, count in counts], minlength=12)[:11]
-    distinct = [{}, {}]
-    for row in rows:
-        for side in (0, 1):
-            distinct[side][row[side]] = distinct[side].get(row[side], 0) + 1
-    for line, row, (of_target, of_source, count) in zip(
-        found.splitlines(), rows, counts, strict=True
-    ):
-        n1_source, n1_target = distinct[0][row[0]], distinct[1][row[1]]
-        if smoothing == "good-turing":
-            discounts = [0.01]
-            for n in range(1, 10):
-                d = (n + 1) / n * (of_counts[n + 1] + 0.1) / (of_counts[n] + 0.1)
-                discounts.append(max(min(d, 1), discounts[-1]))
-            direct = inverse = count * (discounts[count] if count < 9 else 1)
-        else:
-            one, two, three, four = of_counts[1:5].tolist()
-            y = one / (one + 2 * two)
-            d = (
-                min(1 - 2 * y * two / one, 0.9),
-                min(2 - 3 * y * three / two, 1.9),
-                min(3 - 4 * y * four / three, 2.9),
-            )[min(count, 3) - 1]
-            direct = count - d + d * n1_source * n1_target / len(rows)
-            inverse = count - d + d * n1_target * n1_source / len(rows)
-        scores = [float(score) for score in line.split(b" ||| ")[2].split()]
-        assert scores[0] == pytest.approx(inverse / of_target, rel=2e-5)
-        assert scores[2] == pytest.approx(direct / of_source, rel=2e-5)
-
-
-def test_folds_have_whole_documents():
-    documents = list("aaaaaaaaabccccddddeeffffffggghhh")
-    folds = folds_of(documents, 4, 1)
-    assert all(len(set(folds[[d == name for d in documents]])) == 1 for name in "abcdefgh")
-    assert sorted(np.bincount(folds).tolist()) == [7, 8, 8, 9]
-    assert folds.tolist() == folds_of(documents, 4, 1).tolist()
-    with pytest.raises(UsageError, match="9 folds: expected as many documents, found 8"):
-        folds_of(documents, 9, 1)
-
-
 @needs_shared
 @pytest.mark.slow
 def test_the_tables_are_those_of_moses():
@@ -188,13 +106,13 @@ def test_the_tables_are_those_of_moses():
     folder = SHARED / "laws-en-fr"
     pair = read_texts(str(folder / "train.en.gz"), str(folder / "train.fr.gz"), 1000)
     bitext, _ = read_alignment(str(folder / "model/aligned.grow-diag-final-and.gz"), pair)
-    tables = FoldTables(bitext, BuildSettings(phrase_length=5), None)
+    tables = Tables(bitext, BuildSettings(phrase_length=5))
     lines = 0
     with (
         gzip.open(folder / "model/phrase-table.gz") as phrases,
         gzip.open(folder / "model/reordering-table.wbe-msd-bidirectional-fe.gz") as reordering,
     ):
-        for part in parts_of(tables, None):
+        for part in tables.parts():
             assert part.phrases == b"".join(islice(phrases, part.lines))
             assert part.reordering == b"".join(islice(reordering, part.lines))
             lines += part.lines

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import random
 
-import numpy as np
 import pytest
 from helpers.bitexts import bitext_of
 from helpers.plain_operations import Derivation, Phrase
 from helpers.toy import OPERATIONS
 
-from moses_feature.building.operations import OperationText, operations_of
+from moses_feature.building.operations import operation_sentences, operations_of
 
 ALIGNED = json.loads(OPERATIONS.read_text())["aligned"]
 """50 random sentence pairs, and their operations by `GenerateSequences.cpp`."""
@@ -26,16 +25,14 @@ def test_they_are_those_of_moses():
         )
         for source, target, links, _ in ALIGNED
     ]
-    text = OperationText(bitext_of(pairs))
-    found = [b" ".join(of).decode() for of in text.sentences(np.ones(len(pairs), dtype=bool))]
+    found = [b" ".join(of).decode() for of in operation_sentences(bitext_of(pairs))]
     assert found == [operations for *_, operations in ALIGNED]
     assert sum("_TRANS_SLF_" in operations for operations in found) == 4
 
 
-def test_without_some_sentences_other_words_are_copied_once():
+def test_a_word_that_is_copied_twice_is_known():
     pairs = [([b"x", b"y"], [b"x", b"y"], [(0, 0), (1, 1)]), ([b"x"], [b"x"], [(0, 0)])]
-    text = OperationText(bitext_of(pairs))
-    both, one = ([*text.sentences(np.array(used))] for used in ([True, True], [True, False]))
+    both, one = ([*operation_sentences(bitext_of(of))] for of in (pairs, pairs[:1]))
     assert both == [[b"_TRANS_x_TO_x", b"_TRANS_SLF_"], [b"_TRANS_x_TO_x"]]
     assert one == [[b"_TRANS_SLF_", b"_TRANS_SLF_"]]
 

@@ -63,41 +63,8 @@ def test_a_system_translates_and_nothing_is_wrong_with_it(run):
     assert "90 sentence pairs of" in again.stderr
 
 
-@pytest.mark.usefixtures("texts")
-def test_a_sentence_is_translated_by_a_system_that_has_not_seen_it(run):
-    names = [f"document{n // 9}" for n in range(90)]
-    Path("documents").write_text("".join(f"{name}\n" for name in names))
-    words = ("--alignment", "links", "--folds", 3, "--documents", "documents", "--order", 2)
-    run("system", "build", "en", "fr", "s", *words)
-    folds = Path("s/folds.txt").read_text().split()
-    assert all(len({folds[n] for n in range(90) if names[n] == name}) == 1 for name in names)
-    table = read_gz(Path("s/fold-2/phrase-table.gz")).decode().splitlines()
-    rest = [line for n, line in enumerate(Path("en").read_text().splitlines()) if folds[n] != "2"]
-    assert table
-    for line in table:
-        source, _, _, _, counts = line.split(" ||| ")[:5]
-        seen = sum(f" {text} ".count(f" {source} ") for text in rest)
-        assert 0 < int(counts.split()[1]) <= seen + sum(source in text for text in rest)
-    found = decode("s/moses.ini", "--unseen", "s", "--lists", "lists", text="en")
-    one_by_one = []
-    sentences = Path("en").read_text().splitlines()
-    for fold in "123":
-        mine = [n for n in range(90) if folds[n] == fold]
-        Path("part").write_text("".join(f"{sentences[n]}\n" for n in mine))
-        one_by_one += zip(mine, decode(f"s/fold-{fold}/moses.ini", text="part"), strict=True)
-    assert found == [translation for _, translation in sorted(one_by_one)]
-    numbers = [int(line.split(" ||| ")[0]) for line in Path("lists").read_text().splitlines()]
-    assert numbers == sorted(numbers)
-    assert set(numbers) == set(range(90))
-    Path("other").write_text(Path("en").read_text().replace("dog", "cat"))
-    with Path("other").open("rb") as other:
-        refused = CliRunner().invoke(mert_decode, ["s/moses.ini", "--unseen", "s"], input=other)
-    assert refused.exit_code == 1
-    assert "expected the text that s was built from (en), found another" in refused.stderr
-
-
 def test_a_killed_build_goes_on_to_the_same_bytes(texts, monkeypatch):
-    data = BuildData("en", "fr", "links", folds=2)
+    data = BuildData("en", "fr", "links")
     build(data, BuildSettings(order=2), Path("whole"))
     names = sorted(p.relative_to("whole") for p in Path("whole").rglob("*") if p.is_file())
     killed_after = 0
@@ -213,16 +180,15 @@ def test_pairs_that_are_left_out(run):
 
 
 @pytest.mark.usefixtures("texts")
-@pytest.mark.parametrize("folds", [0, 2])
-def test_documents_of_another_text(folds):
+def test_documents_of_another_text():
     Path("documents").write_text("a\n")
-    data = BuildData("en", "fr", "links", folds=folds, documents="documents")
+    data = BuildData("en", "fr", "links", documents="documents")
     with pytest.raises(FormatError, match="documents: expected 90 lines, as the text has"):
         build(data, BuildSettings(order=2), Path("s"))
 
 
 @pytest.mark.usefixtures("texts")
-def test_documents_are_remembered_without_folds():
+def test_documents_are_remembered():
     Path("documents").write_text("a\nb\nc\n" * 30)
     build(BuildData("en", "fr", "links", documents="documents"), BuildSettings(order=2), Path("s"))
     assert text_of_system(Path("s"), None).files.documents == "documents"
@@ -254,40 +220,13 @@ def test_a_given_model_and_no_reordering(run, texts):
 
 @pytest.mark.usefixtures("texts")
 def test_an_operation_sequence_model(run):
-    run("system", "build", "en", "fr", "s", "--alignment", "links", "--osm", "--folds", 2)
+    run("system", "build", "en", "fr", "s", "--alignment", "links", "--osm")
     line = "OpSequenceModel name=OpSequenceModel0 num-features=5 path=operations.arpa.gz\n"
     assert line in Path("s/moses.ini").read_text()
     operations = read_gz(Path("s/operations.arpa.gz"))
     assert b"\t_TRANS_" in operations
-    for fold in (1, 2):
-        without = Path(f"s/fold-{fold}/operations.arpa.gz")
-        assert "path=operations.arpa.gz" in Path(f"s/fold-{fold}/moses.ini").read_text()
-        assert len(read_gz(without)) < len(operations)
     assert decode("s/moses.ini", text="en") == Path("fr").read_text().splitlines()
     run("doctor", "s")
-
-
-@pytest.mark.usefixtures("texts")
-def test_a_fold_that_holds_all(run):
-    for name in ("en", "fr", "links"):
-        lines = Path(name).read_text().splitlines()
-        Path(name).write_text(f"{lines[0]}\n{lines[0]}\n\n")
-    Path("documents").write_text("one\none\ntwo\n")
-    words = ("--alignment", "links", "--folds", 2, "--documents", "documents")
-    failed = run("system", "build", "en", "fr", "s", *words, exit_code=2)
-    assert "expected sentence pairs in two folds at least, found one" in failed.stderr
-    assert not Path("s").exists()
-
-
-@pytest.mark.usefixtures("texts")
-def test_folds_and_an_ini_of_other_features(run):
-    run("system", "build", "en", "fr", "s", "--alignment", "links", "--folds", 2)
-    ini = Path("s/moses.ini").read_text()
-    Path("s/other.ini").write_text(ini.replace("LM0", "Other"))
-    with Path("en").open("rb") as text:
-        failed = CliRunner().invoke(mert_decode, ["s/other.ini", "--unseen", "s"], input=text)
-    assert failed.exit_code == 1
-    assert "expected the features of" in failed.stderr
 
 
 @pytest.mark.usefixtures("texts")
@@ -318,8 +257,7 @@ def test_more_text_for_the_model(run):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--folds", 1), "--folds: expected 0, or 2 or more"),
-        (("--alignment", "links", "--folds", 91), "91 folds: expected as many documents, found 90"),
+        (("--folds", 2), "It is gone: augment-phrase-table --system"),
         (("--phrase-length", 128), "128 is not in the range"),
         (("--case", "keep"), "--target-language and --case are for --raw"),
         (("--alignment", "none"), "none: No such file"),

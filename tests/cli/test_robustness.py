@@ -213,10 +213,10 @@ def test_what_an_ini_names_is_not_overwritten(run, tmp_path, model_directory):
 
 
 def test_the_files_of_a_system_are_not_overwritten(run, tmp_path):
-    for name in ("s/moses.ini", "s/phrase-table.gz", "s/fold-1/lm.arpa.gz", "s/aligned.given.gz"):
+    for name in ("s/moses.ini", "s/phrase-table.gz", "s/lm.arpa.gz", "s/aligned.given.gz"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
-    for name in ("phrase-table.gz", "fold-1/lm.arpa.gz", "aligned.given.gz"):
+    for name in ("phrase-table.gz", "lm.arpa.gz", "aligned.given.gz"):
         words = "augment-phrase-table", "s/phrase-table.gz", f"s/{name}", "--system", "s"
         assert f"s/{name} would be overwritten" in run(*words, exit_code=2).stderr
     assert "s/new.gz" not in run(*words[:2], "s/new.gz", "--system", "s", exit_code=1).stderr

@@ -15,10 +15,8 @@ from helpers.toy import (
     Toy,
     all_derivations,
     features_of,
-    joint_score,
     links_of_steps,
     make_toy,
-    plain_affiliations,
     segmentation_of_steps,
 )
 
@@ -34,8 +32,6 @@ from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.nbest_lists import Hypothesis, format_nbest, read_nbest
 from moses_feature.moses.segmentation import read_segmentation, write_segmentation
-from moses_feature.rescoring.features import JointFeature
-from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
 WIDE = SearchLimits(pops=20_000, stack=20_000)
@@ -76,11 +72,10 @@ SYSTEMS = [
     {"models": 0},
     {"neural": 1},
     {"types": (), "models": 0, "neural": 2},
-    {"joint": 1, "tables": 2},
-    {"joint": 2, "neural": 1, "models": 0},
+    {"neural": 1, "tables": 2, "operations": True},
     {"operations": True},
     {"operations": True, "models": 0, "types": (), "limit": -1},
-    {"operations": True, "tables": 2, "joint": 1},
+    {"operations": True, "tables": 2},
 ]
 
 
@@ -97,7 +92,7 @@ def test_nbest_lists_against_full_enumeration(tmp_path, settings, distinct):
         expected = ranked(toy, sentence, distinct)[:100]
         found = decoder.translate(number, 100, distinct)
         scores = [hypothesis.score for hypothesis in found]
-        accuracy = 1e-5 if {"neural", "joint"} & settings.keys() else 1e-6  # float32
+        accuracy = 1e-5 if "neural" in settings else 1e-6  # float32
         np.testing.assert_allclose(scores, [score for score, _ in expected], atol=accuracy)
         assert b" ".join(found[0].words) == expected[0][1]
 
@@ -133,9 +128,9 @@ def test_features_are_those_of_the_derivation(tmp_path, types):
     assert compared > 50
 
 
-def test_word_alignments_of_nbest_lists_and_joint_models_that_rescore_them(tmp_path):
-    """Against the derivations; the joint model by the links of whole sentences."""
-    toy = make_toy(tmp_path / "toy", joint=1, options=2)
+def test_word_alignments_of_nbest_lists(tmp_path):
+    """Against the derivations."""
+    toy = make_toy(tmp_path / "toy", options=2)
     system = replace(System.of_ini(toy.ini), alignments=True, segmentation=True)
     sentence = ["b", "c", "x", "d"]
     tokens = [word.encode() for word in sentence]
@@ -158,11 +153,6 @@ def test_word_alignments_of_nbest_lists_and_joint_models_that_rescore_them(tmp_p
     path.write_bytes(format_nbest(0, found, decoder.features))
     for read, hypothesis in zip(*read_nbest(path, decoder.features, 1), found, strict=True):
         assert (read.segmentation, read.links) == (hypothesis.segmentation, hypothesis.links)
-    feature = JointFeature("N", str(toy.folder / "joint0"), SourceText([b" ".join(tokens)], "text"))
-    for hypothesis, score in zip(found, feature.scores([(0, found)]), strict=True):
-        words = [word.decode() for word in hypothesis.words]
-        places = plain_affiliations((hypothesis.links or b"").decode(), len(words))
-        assert score == pytest.approx(joint_score(toy.joint[0], sentence, words, places), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +163,8 @@ def test_word_alignments_of_nbest_lists_and_joint_models_that_rescore_them(tmp_p
         (" 0-7", "table0 at line 1: expected links between 1 source and .* target words"),
     ],
 )
-def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, message):
-    toy = make_toy(tmp_path / "toy", joint=1)
+def test_a_table_without_word_alignments_has_no_operations(tmp_path, links, message):
+    toy = make_toy(tmp_path / "toy", operations=True)
     table = tmp_path / "toy" / "table0"
     first, *lines = table.read_text().splitlines(keepends=True)
     fields = first.split(" |||")
@@ -186,8 +176,8 @@ def test_a_table_without_word_alignments_has_no_joint_scores(tmp_path, links, me
 
 
 def test_sentences_without_words_and_tokens_that_are_none(tmp_path):
-    """A bar alone is a factor without a word; joint models and alignments pass it by."""
-    toy = make_toy(tmp_path / "toy", joint=1)
+    """A bar alone is a factor without a word; operations and alignments pass it by."""
+    toy = make_toy(tmp_path / "toy", operations=True)
     system = replace(System.of_ini(toy.ini), alignments=True, segmentation=True)
     for sentences in ([], [[]], [[b"|"]], [[], [b"a", b"|", b"b"], []]):
         decoder = EmbeddedDecoder(system, sentences)
@@ -197,10 +187,10 @@ def test_sentences_without_words_and_tokens_that_are_none(tmp_path):
             assert bool(best.words) == (len(sentence) > 1)
 
 
-@pytest.mark.parametrize("joint", [0, 1])
-def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, joint):
+@pytest.mark.parametrize("operations", [False, True])
+def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, operations):
     """The same to the bit; not read again unless the table, the text or the file is another."""
-    toy = make_toy(tmp_path / "toy", tables=2, types=(TYPE, TYPE), joint=joint, options=4)
+    toy = make_toy(tmp_path / "toy", tables=2, types=(TYPE, TYPE), operations=operations, options=4)
     sentences = ["a b c d a c", "b x"]
     system = System.of_ini(toy.ini)
     kept = replace(system, cache=str(tmp_path / "kept" / "here"))
@@ -232,7 +222,8 @@ def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, joint):
         read.clear()
         assert lists(kept) == expected
         assert read == reads
-    assert len(list((tmp_path / "kept" / "here").iterdir())) == 5  # and the language model
+    models = 1 + operations
+    assert len(list((tmp_path / "kept" / "here").iterdir())) == 4 + models
     assert lists(kept, ["b x"]) == lists(system, ["b x"])
     short = {"max-phrase-length": 1}
     of_words = lists(replace(system, settings=short))
@@ -265,7 +256,7 @@ def assert_twice_the_same(decoder: EmbeddedDecoder, expected: list[list[Hypothes
 
 def test_buffered_and_unbuffered_decoding_are_the_same(tmp_path, monkeypatch):
     """With a table that is too small and a buffer that runs over, but for rounding."""
-    toy = make_toy(tmp_path / "toy", neural=2, joint=1, options=5)
+    toy = make_toy(tmp_path / "toy", neural=2, operations=True, options=5)
     sentences = ["a b c d a c", "d c x b a a b", "b"]
     plain = buffered(toy, sentences, 1)
     expected = [plain.translate(number, 30) for number in range(3)]
@@ -313,7 +304,7 @@ def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
 
 
 def test_what_is_forgotten_is_asked_again(tmp_path, monkeypatch):
-    toy = make_toy(tmp_path / "toy", neural=1, joint=1, models=2)
+    toy = make_toy(tmp_path / "toy", neural=1, operations=True, models=2)
     sentences = ["a b c d", "d c b a", "a a b b"]
     expected = [decoder_of(toy, sentences).translate(number, 20) for number in range(3)]
     monkeypatch.setattr(language_model, "MOST_CONTEXTS", 50)

@@ -221,7 +221,6 @@ def building_commands(folder: Path, lines: int) -> dict[str, Callable[[], Comman
         ),
         "train a Transformer": trained("train-sentences", *texts, "m", *transformer, *small),
         "train a language model": trained("train-cslm", "reference", "m", *ngrams),
-        "train a joint model": trained("train-joint", *texts, "m", "--alignment", "links", *ngrams),
         "rescore": _anew(
             folder,
             MAIN,

@@ -20,11 +20,10 @@ from moses_feature.cslm.settings import LmSizes
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.decoder.system import System
-from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import ModelFiles, write_model_files
-from moses_feature.networks.vocabulary import END, SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
+from moses_feature.networks.vocabulary import END, Vocabulary
 
 OPERATIONS = Path(__file__).parents[1] / "decoder/data/operation_sequences.json"
 SOURCE = ["a", "b", "c", "d"]
@@ -45,7 +44,6 @@ class Toy:
         models: language models.
         neural: files of neural language models.
         links: of each phrase table, word alignments by source and target phrase.
-        joint: files of joint language models.
         operations: an operation sequence model.
     """
 
@@ -57,7 +55,6 @@ class Toy:
     models: list[kenlm.Model] = field(default_factory=list)
     neural: list[ModelFiles] = field(default_factory=list)
     links: list[dict[tuple[str, str], str]] = field(default_factory=list)
-    joint: list[ModelFiles] = field(default_factory=list)
     operations: kenlm.Model | None = None
 
     @property
@@ -74,7 +71,6 @@ def make_toy(
     tables: int = 1,
     models: int = 1,
     neural: int = 0,
-    joint: int = 0,
     operations: bool = False,
     limit: int = 6,
     longest: int = 3,
@@ -113,9 +109,6 @@ def make_toy(
     for number in range(neural):
         toy.neural.append(random_neural_lm(np.random.default_rng([seed, number])))
         write_model_files(folder / f"neural{number}", ARCHITECTURE, toy.neural[-1])
-    for number in range(joint):
-        toy.joint.append(random_joint_model(np.random.default_rng([seed, number])))
-        write_model_files(folder / f"joint{number}", JOINT_ARCHITECTURE, toy.joint[-1])
     toy.operations = _write_operations(folder, operations)
     (folder / "moses.ini").write_text(_ini(toy, generator))
     return toy
@@ -230,69 +223,6 @@ def neural_score(files: ModelFiles, text: str) -> float:
     return total
 
 
-JOINT_SIZES = JointSizes(order=3, projection=3, first=7, second=5, source_window=1)
-
-
-def random_joint_model(generator: np.random.Generator) -> ModelFiles:
-    """Return a joint model that knows all words but one of each side."""
-    sides = (SOURCE_VOCABULARY, SOURCE), (TARGET_VOCABULARY, TARGET)
-    vocabularies = {
-        name: Vocabulary(tuple(word.encode() for word in words[:-1])) for name, words in sides
-    }
-    shapes = JOINT_SIZES.joint_shapes(*map(len, vocabularies.values()))
-    weights = {
-        name: generator.normal(scale=0.8, size=shape).astype(np.float32)
-        for name, shape in shapes.items()
-    }
-    return ModelFiles({"sizes": asdict(JOINT_SIZES), "training": {}}, vocabularies, weights)
-
-
-def joint_score(
-    files: ModelFiles, source: list[str], target: list[str], places: list[int]
-) -> float:
-    """Return log p of target words beside a source sentence, one after the other.
-
-    Args:
-        files: of the model.
-        source: the sentence.
-        target: the words.
-        places: of each target word, the source word that it belongs to.
-    """
-    weights = {name: array.astype(np.float64) for name, array in files.weights.items()}
-    words, before = JOINT_SIZES.source_window, JOINT_SIZES.order - 1
-    source_ids = files.vocabularies[SOURCE_VOCABULARY].ids(word.encode() for word in source)
-    source_ids = [END] * words + source_ids + [END] * words
-    ids = files.vocabularies[TARGET_VOCABULARY].ids(word.encode() for word in target)
-    ids = [END] * before + ids
-    total = 0.0
-    for number, place in enumerate(places):
-        window = source_ids[place : place + 2 * words + 1]
-        seen = [weights["source_projection.weight"][word] for word in window]
-        seen += [weights["projection.weight"][word] for word in ids[number : number + before]]
-        units = np.concatenate(seen)
-        for layer in ("first", "second"):
-            units = np.maximum(0, weights[f"{layer}.weight"] @ units + weights[f"{layer}.bias"])
-        logits = weights["output.weight"] @ units + weights["output.bias"]
-        total += logits[ids[number + before]] - math.log(np.exp(logits).sum())
-    return total
-
-
-def plain_affiliations(links: str, words: int) -> list[int]:
-    """Return the source place of each of so many target words (`BilingualLM::getSourceWords`)."""
-    of: dict[int, list[int]] = {}
-    for source, target in (link.split("-") for link in links.split()):
-        of.setdefault(int(target), []).append(int(source))
-    found = []
-    for word in range(words):
-        for distance in range(words):
-            some = of.get(word + distance) or of.get(word - distance)
-            if some:
-                some = sorted(set(some))
-                found.append(some[(len(some) - 1) // 2])
-                break
-    return found
-
-
 def _ini(toy: Toy, generator) -> str:
     def weights(count: int) -> str:
         return " ".join(f"{value:.4f}" for value in generator.uniform(0.05, 0.5, count))
@@ -324,12 +254,6 @@ def _ini(toy: Toy, generator) -> str:
             f"path={toy.folder}/neural{number}"
         )
         lines.append(f"CSLM{number}= {weights(1)}")
-    for number in range(len(toy.joint)):
-        features.append(
-            f"BilingualNPLM name=NNJM{number} order={JOINT_SIZES.order} "
-            f"source_window={JOINT_SIZES.source_window} path={toy.folder}/joint{number}"
-        )
-        lines.append(f"NNJM{number}= {weights(1)}")
     if toy.operations is not None:
         features.append(f"OpSequenceModel name=OSM0 num-features=5 path={toy.folder}/osm.arpa")
         lines.append(f"OSM0= {weights(1)} -0.04 0.05 -0.06 0.07")
@@ -437,9 +361,6 @@ def features_of(toy: Toy, sentence: list[str], steps: list[Step]) -> np.ndarray:
         add(f"LM{number}", 0, model.score(text) * math.log(10))
     for number, files in enumerate(toy.neural):
         add(f"CSLM{number}", 0, neural_score(files, text))
-    for number, files in enumerate(toy.joint):
-        places = affiliated(toy, sentence, steps)
-        add(f"NNJM{number}", 0, joint_score(files, sentence, text.split(), places))
     for index, value in enumerate(_operation_values(toy, sentence, steps)):
         add("OSM0", index, value)
     return values
@@ -499,19 +420,6 @@ def segmentation_of_steps(steps: list[Step]) -> str:
         parts.append(f"{source}={target}")
         written += words
     return " ".join(parts)
-
-
-def affiliated(toy: Toy, sentence: list[str], steps: list[Step]) -> list[int]:
-    """Return the source place of each target word of a derivation."""
-    places = []
-    for step in steps:
-        links = "0-0"
-        if step.table >= 0:
-            phrase = " ".join(sentence[step.start : step.end + 1])
-            links = toy.links[step.table][phrase, step.target]
-        of_phrase = plain_affiliations(links, len(step.target.split()))
-        places += [step.start + place for place in of_phrase]
-    return places
 
 
 def _table_scores(toy: Toy, source: str, step: Step) -> list[tuple[str, int, float]]:

@@ -34,7 +34,7 @@ def home(run, tmp_path, monkeypatch) -> Path:
     for name in "ab":
         texts(name)
         built = ("source", "target", f"project/{name}", "--alignment", "links", "--order", 2)
-        run("system", "build", *built, "--folds", 2)
+        run("system", "build", *built)
     return tmp_path
 
 
@@ -63,7 +63,6 @@ def test_a_system_can_be_moved(run, home, monkeypatch):
     assert translated(Path("../a/moses.ini")) == expected
     shutil.move(home / "project/a", home / "elsewhere")
     assert translated(home / "elsewhere/moses.ini") == expected
-    assert translated(home / "elsewhere/fold-1/moses.ini") == expected
     assert "problem" not in run("doctor", home / "elsewhere").stdout
 
 

@@ -13,6 +13,7 @@ COMMANDS: Mapping[str, str] = {
     "model describe": "use moses-feature describe MODEL",
     "model export-ctranslate2": "use moses-feature model export --format ctranslate2",
     "model export-nplm": "use moses-feature model export --format nplm",
+    "model train-joint": "it brought nothing beside a neural language model or rescored lists",
     "model refine": "use augment-phrase-table --model MODEL --system SYSTEM",
     "model train-rnnsearch": "use moses-feature model train-sentences",
     "system convert": "use convert-moses-ini-to-v2.perl of Moses",
@@ -75,7 +76,11 @@ OPTIONS: Mapping[str, str] = {
     "binary-lm": "use build_binary of KenLM",
     "debug": "set MOSES_FEATURE_DEBUG=1",
     "estimate": "use --plan",
-    "leave-one-out": "use mert-decode --unseen",
+    **dict.fromkeys(
+        ("folds", "leave-one-out", "unseen"),
+        "augment-phrase-table --system holds a part of the text out",
+    ),
+    "smoothing": "it gained nothing on small corpora",
     "list-size": "use --nbest-size",
     "longest": "use --max-length",
     "pops": "use --pop-limit",
@@ -90,7 +95,6 @@ OPTIONS: Mapping[str, str] = {
 _DEFAULT = "its default stays"
 _TRAIN = "train with moses-feature model train, and give the network as --model"
 _FACTORS = ("hierarchical", "source-factor", "target-factor")
-_SMALL_TRAININGS = dict.fromkeys(("batch-size", "dtype", "optimizer", "patience"), _DEFAULT)
 OPTIONS_OF: Mapping[str, Mapping[str, str]] = {
     "add-memory": {"max-length": _DEFAULT},
     "augment-phrase-table": dict.fromkeys(
@@ -99,7 +103,6 @@ OPTIONS_OF: Mapping[str, Mapping[str, str]] = {
             "cooldown",
             "dropout",
             "evaluate-every",
-            "folds",
             "learning-rate",
             "optimizer",
             "patience",
@@ -125,9 +128,7 @@ OPTIONS_OF: Mapping[str, Mapping[str, str]] = {
         ("batch-size", "hierarchical", "source-factor", "target-factor"), _DEFAULT
     ),
     "select": {"order": _DEFAULT},
-    "train": {"folds": "the held-out part of refining does its work"},
-    "train-cslm": _SMALL_TRAININGS,
-    "train-joint": _SMALL_TRAININGS,
+    "train-cslm": dict.fromkeys(("batch-size", "dtype", "optimizer", "patience"), _DEFAULT),
     "train-sentences": dict.fromkeys(("optimizer", "self-normalisation"), _DEFAULT),
     "tune": dict.fromkeys(("restarts", "seed"), _DEFAULT),
 }

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
+from moses_feature.runtime.processes import duration
 from moses_feature.training.settings import MORE_THAN_WARMUP, RunSettings
 
 if TYPE_CHECKING:
@@ -102,13 +103,6 @@ class Progress:
             return ""
         seconds = (now - self._base[0]) * (1.0 - share) / (share - self._base[1])
         return f", {seconds / 60:.1f} min left"
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 class AugmentReporter:

@@ -75,13 +75,13 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     READ_ONCE: "reference token",
     READ_INI: "ini start weights",
     READ_TABLE: "table",
-    READ_SYSTEM_DIRECTORY: "system unseen",
+    READ_SYSTEM_DIRECTORY: "system",
     READ_NAMED_MODEL: "model rescore",
     READ_TRANSLATIONS: "translations",
     WRITE: "alignment-out one-best output",
     WRITE_INI: "ini-out",
     WRITE_DIRECTORY: "output-dir work-dir",
-    POSITIVE: "beam best evaluate-every folds lines "
+    POSITIVE: "beam best evaluate-every lines "
     "max-iterations max-length nbest-size order patience "
     "phrase-length pop-limit samples seeds shortlist softmax-samples "
     "updates words",
@@ -97,7 +97,7 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     ANY_NUMBER: "temperature weight",
     click.STRING: "algorithm aligner architecture case decoder device dtype escaped format "
     "host metric moses moses-options optimizer preset ray "
-    "reordering side significance sizes smoothing source-language subwords-from "
+    "reordering side significance sizes source-language subwords-from "
     "table-name target-language unit xml-input",
 }
 """The options of all commands, without their dashes, by the type of their values."""

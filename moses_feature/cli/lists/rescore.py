@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     "Add log p by this model: of the translation by a neural language model (CSLM0 unless "
     "named), or given the source sentence by an RNNsearch (RNNsearch0) or a Transformer "
     "(Transformer0; one that reads the other direction scores the source; several of one name are "
-    "averaged), or a joint model (NNJM0; for lists with word "
-    "alignments). mbr: before a sentence network: expected BLEU against its own n-best list "
+    "averaged). mbr: before a sentence network: expected BLEU against its own n-best list "
     "(Mbr0). Repeatable.",
     to="models",
     many=True,
@@ -99,7 +98,7 @@ def rescore_command(
         )
     of_file = read_weights(weights) if weights is not None else None
     text = SourceText.read(source) if source is not None else SourceText([], "")
-    scorers = scorers_of(named_models, text, aligned=True)
+    scorers = scorers_of(named_models, text)
     first = None
     if one_best is not None or references:
         first = OneBest(references, lists, len(text) if source is not None else None)

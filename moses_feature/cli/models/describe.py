@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moses_feature.cslm.settings import LM_ARCHITECTURE, LmSizes
-from moses_feature.joint.settings import JOINT_ARCHITECTURE, JointSizes
+from moses_feature.cslm.settings import LM_ARCHITECTURE
 from moses_feature.networks.files import (
     CONFIG,
     MEMORY,
@@ -20,8 +19,6 @@ from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
     from moses_feature.cslm.scorer import NeuralLM
-    from moses_feature.joint.scorer import JointModel
-    from moses_feature.networks.vocabulary import Vocabulary
     from moses_feature.phrases.model import PhraseModel
 
 
@@ -42,41 +39,30 @@ def describe_model(directory: Path) -> Iterator[tuple[str, Any]]:
         MosesFeatureError: there is no model, or it is damaged.
     """
     from moses_feature.cslm.nplm import load_neural_lm
-    from moses_feature.joint.scorer import JointModel
     from moses_feature.phrases.model import load_model
 
     is_model = (directory / CONFIG).is_file()
     architecture = architecture_of(directory) if is_model else None
     if directory.is_file() or architecture == LM_ARCHITECTURE:
-        language_model = load_neural_lm(directory)
-        words = [("words", language_model.vocabulary)]
-        yield from _lm_description(language_model, language_model.sizes, words)
-    elif architecture == JOINT_ARCHITECTURE:
-        joint = JointModel.load(directory)
-        words = [("source words", joint.source), ("target words", joint.target)]
-        yield from _lm_description(joint, joint.sizes, words)
+        yield from _lm_description(load_neural_lm(directory))
     else:
         yield from _description(load_model(directory, with_memory=True))
     yield from _of_memory(directory)
 
 
-def _lm_description(
-    model: NeuralLM | JointModel, sizes: LmSizes, vocabularies: Sequence[tuple[str, Vocabulary]]
-) -> Iterator[tuple[str, Any]]:
+def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
+    sizes = model.sizes
     yield "order", sizes.order
-    if isinstance(sizes, JointSizes):
-        yield "source window", sizes.source_window
     yield "projection", sizes.projection
     yield "rectified layers", f"{sizes.first}, {sizes.second}"
     yield "parameters", f"{sum(array.size for array in model.weights.values()):,}"
-    for name, vocabulary in vocabularies:
-        yield name, f"{len(vocabulary.shortlist):,}"
+    yield "words", f"{len(model.vocabulary.shortlist):,}"
     yield "self-normalised", "no" if model.normalised else "yes: log Z is not subtracted"
     if isinstance(loss := model.training.get("held_out_loss"), float):
         yield "held-out perplexity", f"{math.exp(min(loss, 700.0)):.2f}"
     if isinstance(norm := model.training.get("mean_absolute_log_norm"), float):
         yield "mean |log Z|", f"{norm:.3f}"
-    yield from _provenance(model.training, "sentences", "pairs")
+    yield from _provenance(model.training, "sentences")
 
 
 def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:

@@ -21,10 +21,9 @@ from moses_feature.runtime.files import Json
 def export_command(model: str, output: str, format: Literal["nplm", "ctranslate2"]) -> None:  # noqa: A002
     """Write a model for another program.
 
-    nplm: a language model or a joint model, for a Moses that was built with NPLM. OUTPUT is a file,
-    the network in NPLM's text format. Of a joint model, the lists of its words stand beside it:
-    OUTPUT.source and OUTPUT.target. The line of moses.ini is printed. Moses does not subtract
-    log Z, so that the model should be self-normalised.
+    nplm: a language model, for a Moses that was built with NPLM. OUTPUT is a file, the network in
+    NPLM's text format. The line of moses.ini is printed. Moses does not subtract log Z, so that
+    the model should be self-normalised.
 
     ctranslate2: a Transformer. OUTPUT is a new directory. `model translate` takes it as MODEL and
     is faster; rescoring is slower. CTranslate2's own programs read it, too; text comes and goes as
@@ -42,21 +41,11 @@ def export_command(model: str, output: str, format: Literal["nplm", "ctranslate2
 def _export_nplm(directory: Path, path: Path) -> None:
     from moses_feature.cslm.nplm import write_nplm
     from moses_feature.cslm.scorer import NeuralLM
-    from moses_feature.joint.nplm import write_joint_nplm
-    from moses_feature.joint.scorer import JointModel
-    from moses_feature.joint.settings import JOINT_ARCHITECTURE
-    from moses_feature.networks.files import CONFIG, architecture_of
 
-    if (directory / CONFIG).is_file() and architecture_of(directory) == JOINT_ARCHITECTURE:
-        joint = JointModel.load(directory)
-        line = write_joint_nplm(path, joint).line("NNJM0")
-        _warn_of_log_norms(joint.normalised, joint.training)
-    else:
-        network = NeuralLM.load(directory)
-        write_nplm(path, network)
-        line = f"NeuralLM name=CSLM0 factor=0 order={network.order} path={path.absolute()}"
-        _warn_of_log_norms(network.normalised, network.training)
-    click.echo(line)
+    network = NeuralLM.load(directory)
+    write_nplm(path, network)
+    click.echo(f"NeuralLM name=CSLM0 factor=0 order={network.order} path={path.absolute()}")
+    _warn_of_log_norms(network.normalised, network.training)
 
 
 def _export_ctranslate2(directory: Path, output: Path) -> None:

@@ -66,13 +66,10 @@ def score_command(
       moses-feature model score french.cslm < test.fr
     """
     from moses_feature.cslm.settings import LM_ARCHITECTURE
-    from moses_feature.joint.settings import JOINT_ARCHITECTURE
     from moses_feature.networks.files import CONFIG, architecture_of
 
     directory = Path(model)
     kind = architecture_of(directory) if (directory / CONFIG).is_file() else None
-    if kind == JOINT_ARCHITECTURE:
-        raise UsageError(f"{model} is a joint model: moses-feature list rescore scores with it")
     if kind == LM_ARCHITECTURE or directory.is_file():
         _refuse_options_of_pairs()
         _score_sentences(model, per_word, normalised)

@@ -16,7 +16,6 @@ from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.cli.models.training_options import (
     SizeOptions,
-    alignment_option,
     given_settings,
     more_run_options,
     plan_option,
@@ -158,7 +157,11 @@ sentence_options = OptionGroup(
         to="longest",
         default=SentenceData.longest,
     ),
-    alignment_option(),
+    option(
+        "alignment",
+        "Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
+        "model/aligned.grow-diag-final-and: the network learns to align as they do, too.",
+    ),
     option(
         "warmup",
         "First updates, in which the learning rate rises along a line; "

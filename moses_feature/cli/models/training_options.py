@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from moses_feature.cli.common.groups import Decorator, Given, OptionGroup, options, take
 from moses_feature.cli.common.vocabulary import NOT_NEGATIVE, FiniteRange, option
-from moses_feature.cslm.settings import LmData, LmSettings, LmSizes
-from moses_feature.joint.settings import JointData
+from moses_feature.cslm.settings import LmData, LmSizes
 from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import Dtype, PairSizes
 from moses_feature.networks.direction import Direction
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=PairSizes | LmSizes)
 
 DEFAULTS = TrainingSettings()
-LM_DEFAULTS = LmSettings()
 
 resume_option = option(
     "resume",
@@ -126,18 +124,7 @@ def given_settings(kind: type[RunSettings], given: Given) -> dict[str, Any]:
     return {name: value for name in names if (value := given.pop(name)) is not None}
 
 
-def alignment_option(*, required: bool = False) -> Decorator:
-    """Return the option for the word alignments of two texts."""
-    use = "" if required else ": the network learns to align as they do, too"
-    return option(
-        "alignment",
-        "Links of each sentence pair, such as 0-0 1-2, as Moses' training leaves them in "
-        f"model/aligned.grow-diag-final-and{use}.",
-        required=required,
-    )
-
-
-def shortlist_option(defaults: type[LmData | JointData | SentenceData], words: str) -> Decorator:
+def shortlist_option(defaults: type[LmData | SentenceData], words: str) -> Decorator:
     """Return the option for the shortlists of networks that are trained on texts."""
     return option(
         "shortlist",
@@ -322,61 +309,3 @@ short_training_options = OptionGroup(
     ),
     option("seed", default=DEFAULTS.seed),
 )
-
-
-@dataclass(frozen=True)
-class NgramOptions:
-    """The user's options for training a feed-forward model, before device and texts are known.
-
-    Attributes:
-        presets: presets of its sizes.
-        run: the settings but for the sizes.
-    """
-
-    presets: Mapping[str, LmSizes]
-    size: SizeOptions
-    run: LmSettings
-    shortlist: int
-
-    def settings(self, device: torch.device) -> LmSettings:
-        """Return the settings of training on a device."""
-        return replace(self.run, sizes=self.size.on(device, self.presets))
-
-
-def ngram_options(
-    presets: Mapping[str, LmSizes],
-    data: type[LmData | JointData],
-    words: str,
-    context: Mapping[str, str],
-) -> OptionGroup[NgramOptions]:
-    """Return the options of a command that trains a feed-forward model: `NgramOptions`.
-
-    Args:
-        presets: presets of its sizes.
-        data: the class of its training data.
-        words: whose words the shortlist contains.
-        context: what the sizes of its context are.
-    """
-
-    def from_options(given: Given) -> NgramOptions:
-        size = SizeOptions.from_options(given)
-        run = LmSettings(**given_settings(LmSettings, given))
-        return take(NgramOptions, given, presets=presets, size=size, run=run)
-
-    return OptionGroup(
-        "Training",
-        "training",
-        from_options,
-        size_options(
-            presets,
-            {
-                **context,
-                "projection": "projection of a word",
-                "first": "units of the first rectified layer",
-                "second": "units of the second rectified layer",
-            },
-        ),
-        shortlist_option(data, words),
-        self_normalisation_option("in a decoder. Moses with NPLM never subtracts it"),
-        run_options(LM_DEFAULTS, "n-grams", "an epoch"),
-    )

@@ -30,8 +30,7 @@ from moses_feature.runtime.errors import FormatError, UsageError
 )
 @option(
     "model",
-    "A neural language model (a model directory, or an NPLM file), or a joint language model; "
-    "CSLM0 or NNJM0 unless named. Repeatable.",
+    "A neural language model: a model directory, or an NPLM file; CSLM0 unless named. Repeatable.",
     to="models",
     many=True,
 )
@@ -62,7 +61,6 @@ def add_command(
       moses-feature system add moses.ini moses.augmented.ini --table augmented.gz
       moses-feature system add moses.ini rnn.ini --table augmented.gz --weight 0.1 --weight 0
       moses-feature system add rnn.ini cslm+rnn.ini --model french.cslm
-      moses-feature system add moses.ini nnjm.ini --model en-fr.joint
     """
     from moses_feature.tables.add_to_ini import START_WEIGHT, add_models, add_to_ini
 

@@ -15,7 +15,6 @@ from moses_feature.building.settings import (
     Aligner,
     BuildSettings,
     Case,
-    Smoothing,
 )
 from moses_feature.cli.common.command import Command, command_line
 from moses_feature.cli.common.groups import OptionGroup, taking, typed
@@ -47,12 +46,6 @@ build_options = OptionGroup(
         within=WholeRange(1, LONGEST_PHRASE),
     ),
     option(
-        "smoothing",
-        "Of the relative frequencies.",
-        default=DEFAULTS.smoothing,
-        within=get_args(Smoothing),
-    ),
-    option(
         "reordering",
         "Type of the lexicalised reordering model, as train-model.perl names it, such as "
         "mslr-bidirectional-fe or phrase-msd-backward-f; none for no model.",
@@ -75,7 +68,7 @@ build_options = OptionGroup(
         "Of the search; 0 translates in the order of the source.",
         default=DEFAULTS.distortion_limit,
     ),
-    option("seed", "Of the alignment, and of the folds.", default=DEFAULTS.seed),
+    option("seed", "Of the alignment.", default=DEFAULTS.seed),
     option(
         "case",
         "Of raw text: kept, lower, or truecased by a model that is trained on it.",
@@ -98,16 +91,9 @@ build_options = OptionGroup(
     many=True,
 )
 @option(
-    "folds",
-    "Also build so many systems, each without the sentences of its fold, for decoding the text "
-    "itself: mert-decode --unseen.",
-    default=0,
-    within=WholeRange(0, 100),
-)
-@option(
     "documents",
-    "The document of each line, a name a line: the lines of a document are in one fold, and "
-    "augment-phrase-table --system holds whole documents out.",
+    "The document of each line, a name a line: augment-phrase-table --system holds whole "
+    "documents out.",
 )
 @option(
     "raw",
@@ -124,7 +110,6 @@ def build_command(
     alignment: str | None,
     model: str | None,
     model_texts: tuple[str, ...],
-    folds: int,
     documents: str | None,
     raw: bool,
     source_language: str | None,
@@ -150,8 +135,6 @@ def build_command(
 
     if model and model_texts:
         raise UsageError("--lm is a finished model: not with --lm-text")
-    if folds == 1:
-        raise UsageError("--folds: expected 0, or 2 or more")
     languages = None
     if raw:
         if not (source_language and target_language):
@@ -159,7 +142,7 @@ def build_command(
         languages = source_language, target_language
     elif source_language or target_language or typed(["case"]):
         raise UsageError("--source-language, --target-language and --case are for --raw")
-    files = source, target, alignment, model, model_texts, folds, documents, languages
+    files = source, target, alignment, model, model_texts, documents, languages
     data = BuildData(*files)
     with Progress(has_end=True) as progress:
         last = ""

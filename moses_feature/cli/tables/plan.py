@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_feature.cli.common.progress import Progress, TrainingReporter, duration
+from moses_feature.cli.common.progress import Progress, TrainingReporter
 from moses_feature.moses.lines import LineReader
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
 from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.processes import duration
 from moses_feature.tables.settings import AugmentSettings
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from moses_feature.cli.tuning.options import (
     DecodingProgress,
     decoder_options,
     force_option,
+    plan_option,
     tuning_options,
 )
 from moses_feature.moses.ini import MosesIni
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     "language model; mbr: before a network: expected BLEU against its own n-best list. Repeatable.",
     many=True,
 )
+@plan_option
 @decoder_options
 @tuning_options
 @force_option
@@ -67,6 +69,7 @@ def mert_compare(
     translations: tuple[str, ...],
     seeds: int,
     rescore: tuple[str, ...],
+    plan: bool,
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
     force: bool,
@@ -89,7 +92,7 @@ def mert_compare(
           --test test.en --test-reference test.fr --work-dir outputs
     """
     from mert.comparison.candidate import PAGE, check_names
-    from mert.comparison.compare import compare
+    from mert.comparison.compare import compare, plan_comparison
     from mert.comparison.report import as_markdown
     from mert.tuning.corpus import Corpus
 
@@ -106,6 +109,13 @@ def mert_compare(
     check_names([*(c.name for c in candidates), *finished])
     dev_corpus = Corpus.read(dev, dev_reference) if dev else None
     test_corpus = Corpus.read(test, test_reference)
+    if plan:
+        if dev_corpus is None:
+            raise UsageError("--plan is for systems to tune: expected NAME=INI")
+        click.echo(
+            plan_comparison(candidates, dev_corpus, test_corpus, decoder_choice, tuning, seeds)
+        )
+        return
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus or ())}
     with Progress(has_end=True) as bar:
         comparison = compare(

@@ -32,13 +32,9 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import STANDARD_STREAM, open_output
 
 if TYPE_CHECKING:
-    from moses_feature.decoder.decoder import EmbeddedDecoder, Workers
-    from moses_feature.decoder.folds import FoldDecoder
+    from moses_feature.decoder.decoder import EmbeddedDecoder
     from moses_feature.decoder.source_phrases import Sentence
-    from moses_feature.decoder.system import System
     from moses_feature.moses.features import FeatureSet
-
-    AnyDecoder = EmbeddedDecoder | FoldDecoder | Workers
 
 
 @click.command("mert-decode", cls=Command, no_args_is_help=True)
@@ -65,11 +61,6 @@ if TYPE_CHECKING:
     "with-segmentation",
     "Have the phrases in the n-best lists, as Moses' -include-segmentation-in-n-best.",
 )
-@option(
-    "unseen",
-    "The sentences are the text that this system was built from, with folds: each is translated by "
-    "the system that has not seen it, with the weights of INI.",
-)
 @search_options
 @click.version_option(__version__)
 def mert_decode(
@@ -79,7 +70,6 @@ def mert_decode(
     constraint: str | None,
     with_alignment: bool,
     with_segmentation: bool,
-    unseen: str | None,
     search: SearchOptions,
 ) -> None:
     """Translate the standard input, a sentence on each line, with the embedded decoder.
@@ -94,30 +84,26 @@ def mert_decode(
       mert-decode moses.ini < test.en > test.out --lists test.nbest.gz --nbest-size 100
     """
     from moses_feature.decoder.decoder import EmbeddedDecoder, embedded_decoder
-    from moses_feature.decoder.folds import read_folds
+    from moses_feature.decoder.system import System
 
     if constraint and (lists or search.jobs):
         raise UsageError("--constraint goes neither with --lists nor with --jobs")
-    given = {"constraint": constraint, "unseen": unseen}
-    if len(several := [f"--{name}" for name, value in given.items() if value]) > 1:
-        raise UsageError(f"{' and '.join(several)} do not go together: expected one of them")
     if (with_alignment or with_segmentation or typed(["list_size"])) and not lists:
         raise UsageError("--nbest-size, --with-alignment and --with-segmentation are for --lists")
     read = MosesIni.read(ini)
-    needs = {"alignments": with_alignment, "segmentation": with_segmentation}
-    system = _system(read, needs)
+    system = System.of_ini(read)
+    system = replace(
+        system,
+        alignments=system.alignments or with_alignment,
+        segmentation=system.segmentation or with_segmentation,
+    )
     sentences, digest = read_text(STANDARD_STREAM)
-    _check(read, sentences, digest)
+    _check(read, digest)
     if constraint:
         _force(EmbeddedDecoder(system, sentences, search.limits), sentences, constraint)
         return
     began = time.perf_counter()
-    decoder: AnyDecoder
-    if unseen:
-        folds = read_folds(Path(unseen), len(sentences), digest)
-        decoder = _fold_decoder(Path(unseen), folds, read, sentences, search, needs)
-    else:
-        decoder = embedded_decoder(system, sentences, search.limits, search.jobs)
+    decoder = embedded_decoder(system, sentences, search.limits, search.jobs)
     loaded = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mert-decode-") as scratch:
         path = Path(scratch) / "nbest.gz"
@@ -144,57 +130,18 @@ def mert_decode(
         raise MosesFeatureError(f"{lost} sentences have no translation within the distortion limit")
 
 
-def _system(ini: MosesIni, needs: dict[str, bool]) -> System:
-    """Return the system of an ini, whose n-best lists have what it says, and what is needed."""
-    from moses_feature.decoder.system import System
-
-    system = System.of_ini(ini)
-    return replace(
-        system,
-        alignments=system.alignments or needs["alignments"],
-        segmentation=system.segmentation or needs["segmentation"],
-    )
-
-
-def _check(ini: MosesIni, sentences: Sequence[Sentence], digest: str) -> None:
+def _check(ini: MosesIni, digest: str) -> None:
     """Check that the models of an ini are for this text."""
     from moses_feature.doctor.model_files import check_kept_phrases
     from moses_feature.doctor.neural_models import check_neural_models
 
     for finding in (
         *check_kept_phrases(ini, "the standard input", digest),
-        *check_neural_models(ini, [list(sentence) for sentence in sentences], []),
+        *check_neural_models(ini, []),
     ):
         if finding.severity == "problem":
             raise MosesFeatureError(str(finding))
         click.echo(str(finding), err=True)
-
-
-def _fold_decoder(
-    directory: Path,
-    folds: Sequence[int],
-    ini: MosesIni,
-    sentences: Sequence[Sentence],
-    search: SearchOptions,
-    needs: dict[str, bool],
-) -> FoldDecoder:
-    """Return the decoder of a text by the systems that have not seen it, with an ini's weights."""
-    from moses_feature.decoder.folds import FoldDecoder
-    from moses_feature.moses.system_directory import INI, fold_directory
-
-    weights = {name: of.values for name, of in ini.weights.items()}
-    names = {feature.name for feature in ini.features}
-    systems = []
-    for fold in range(max(folds) + 1):
-        of_fold = MosesIni.read(fold_directory(directory, fold) / INI)
-        known = {feature.name for feature in of_fold.features}
-        if different := sorted(names ^ known):
-            raise MosesFeatureError(
-                f"{ini.path}: expected the features of {of_fold.path}, found "
-                f"{'more' if different[0] in names else 'none'}: {different[0]}"
-            )
-        systems.append(_system(of_fold.with_weights(weights), needs))
-    return FoldDecoder(systems, folds, sentences, search.limits, search.jobs)
 
 
 def _lines_beside(path: str, sentences: int) -> Sequence[Sentence]:

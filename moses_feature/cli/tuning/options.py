@@ -155,4 +155,7 @@ tuning_options = OptionGroup(
     option("max-iterations", "Decoding runs at most.", default=TUNING.max_iterations),
 )
 
+plan_option = option(
+    "plan", "Only translate a few sentences, and print how long the whole may take."
+)
 force_option = option("force", "Tune although BLEU is next to nothing at the start.")

@@ -18,6 +18,7 @@ from moses_feature.cli.tuning.options import (
     DecodingProgress,
     decoder_options,
     force_option,
+    plan_option,
     tuning_options,
 )
 from moses_feature.moses.ini import MosesIni
@@ -40,6 +41,7 @@ from moses_feature.moses.ini import MosesIni
     "Weights that were tuned without the new features of this system (a moses.ini): they are "
     "tried first, with 0 for the new ones, and kept if nothing better is found.",
 )
+@plan_option
 @decoder_options
 @tuning_options
 @force_option
@@ -52,6 +54,7 @@ def mert_tune(
     work_dir: str,
     rescore: tuple[str, ...],
     start: str | None,
+    plan: bool,
     decoder_choice: DecoderSettings,
     tuning: TuningSettings,
     force: bool,
@@ -68,6 +71,7 @@ def mert_tune(
     """
     from mert.decoders.choice import make_decoder
     from mert.tuning.corpus import Corpus, check_chain
+    from mert.tuning.plan import plan_tuning
     from mert.tuning.state import RESCORING_WEIGHTS, TUNED_INI, decoder_identity, identity_of
     from mert.tuning.tune_rescored import tune_system
     from moses_feature.metrics import metric_of
@@ -78,7 +82,12 @@ def mert_tune(
     corpus = Corpus.read(dev, dev_reference)
     rescoring = tuple(named_model(text) for text in rescore)
     decoder_choice = replace(decoder_choice, rescoring=rescoring)
-    check_chain(system, corpus, decoder_choice)
+    a_sentence = check_chain(system, corpus, decoder_choice)
+    planned = plan_tuning(corpus, a_sentence, decoder_choice, tuning)
+    if plan:
+        click.echo(planned)
+        return
+    planned.log()
     identity = {**identity_of(system, corpus), "decoder": decoder_identity(decoder_choice)}
     decoder = make_decoder(decoder_choice, system, corpus.sentences)
     try:
