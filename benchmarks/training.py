@@ -78,9 +78,7 @@ def measure(
     """Print pairs and target words per second of the twin and of the trainer."""
     settings = TrainingSettings(sizes=PRESETS[preset], updates=updates)
     rows = np.flatnonzero(~pairs.held_out)
-    sampler = BatchSampler(
-        lambda some, _: pairs.sides(some), rows, settings.batch_size, 1, settings.pool
-    )
+    sampler = BatchSampler(pairs.sides, rows, settings.batch_size, 1, settings.pool)
     batches = [sampler.batch(update) for update in range(updates)]
     words = sum(int(pairs.target.lengths(rows).sum()) + len(rows) for rows in batches)
     size = sum(len(rows) for rows in batches)

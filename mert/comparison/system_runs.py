@@ -32,7 +32,6 @@ from mert.tuning.state import (
     lists_name,
     read_run,
 )
-from mert.tuning.tune import KNOWN_AND_OWN
 from mert.tuning.tune_rescored import tune_system
 from moses_feature import __version__
 from moses_feature.metrics import metric_of
@@ -143,7 +142,6 @@ class SystemRuns:
                 name, left = self._candidate.name, self._task.left
                 logger.info("%s, %s, seed %d%s", name, run, settings.seed, left)
                 before = self._before(settings)
-                own = 1 if before is None else KNOWN_AND_OWN
                 was_done, began = (self._folder(settings) / TUNED_INI).exists(), time.monotonic()
                 states.append(
                     tune_system(
@@ -155,7 +153,7 @@ class SystemRuns:
                         identity=identity,
                         command=self._task.command,
                         force=self._task.force,
-                        first_lists=self._folder(first) / lists_name(own, first),
+                        first_lists=self._folder(first) / lists_name(1, first),
                         other_runs=self._other_runs(settings),
                         before=before,
                         renew=True,

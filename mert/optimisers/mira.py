@@ -3,7 +3,8 @@
 An online learner goes through the sentences and moves the weights so that the hope hypothesis
 (high score, high BLEU) beats the fear hypothesis (high score, low BLEU) by the difference of
 their BLEU, or other metric. The average of all weights of an epoch is a candidate; the best one on
-the n-best lists wins. Settings are those of Moses' `kbmira`.
+the n-best lists wins. Settings are those of Moses' `kbmira`. As there, the start weights are no
+candidate: they are often the best on the few translations found so far, and would never be left.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def mira(candidates: Candidates, space: SearchSpace, seed: int = 1) -> Optimum:
     )
     formula, features = candidates.metric.formula, candidates.features
     start_quality = candidates.quality(start)
-    best, best_quality, best_epoch = start, start_quality, 0
+    best, best_quality, best_epoch = start, -np.inf, 0
     of_epochs = [start_quality]
     for epoch in range(1, EPOCHS + 1):
         order = generator.permutation(sentences)

@@ -51,8 +51,8 @@ logger = logging.getLogger(__name__)
 
 NEAR_ZERO = 0.03
 """Even random weights pass this quality, if system and references have the same language."""
-KNOWN_AND_OWN = 2
-"""Iterations with weights that were there: those known before, and those of the ini."""
+KNOWN_AND_NEW = 2
+"""Iterations with weights that were there: those known before, and these with new features."""
 FAR_BELOW = 0.5
 """A share of the best quality below which an iteration is explained."""
 SAMPLE, MANY_SEARCH_ERRORS = 100, 0.3
@@ -93,7 +93,7 @@ def tune(
             may have written it.
         known: the features with weights that were tuned before, 0 for new features. The first
             iteration translates with them, so that they are kept if nothing better is found; it
-            does not count. The second one begins with the weights of the ini.
+            does not count. The second one gives the new features their weights in the ini.
         notes: comments for the file of weights that only rerank lists.
         enough: called after each iteration; returns whether it is to be the last one.
         report: called with the current task and the number of sentences decoded.
@@ -213,7 +213,7 @@ class _Run:
                     "nothing (a constant column of the phrase table?)",
                     name,
                 )
-        if new == 0 and not (self._known and number <= KNOWN_AND_OWN):
+        if new == 0 and not (self._known and number <= KNOWN_AND_NEW):
             state.stopped = "no new hypotheses"
         elif number >= self._most:
             state.stopped = f"{number} iteration{'s' if number > 1 else ''} done"
@@ -228,8 +228,8 @@ class _Run:
     def _optimise(self, number: int, iteration: Iteration) -> None:
         """Find the weights of the next iteration."""
         if self._known and number == 1:
-            iteration.next_weights = self._features.weights[self._features.tuneable].tolist()
-            iteration.reason = "the weights of the ini are tried, too"
+            iteration.next_weights = self._with_new_features(self._known).tolist()
+            iteration.reason = "the new features get their weights of the ini"
             return
         start, settings = np.array(iteration.weights), self._settings
         optimize = optimizer(settings.algorithm, settings.restarts, settings.random_directions)
@@ -243,9 +243,17 @@ class _Run:
         if change < settings.settled:
             self.state.stopped = f"no weight changed by more than {settings.settled:g}"
 
+    def _with_new_features(self, known: FeatureSet) -> Floats:
+        """Return known weights (tuneable,), and those of the ini for new features, to scale."""
+        tuned, own = (of.weights[of.tuneable] for of in (known, self._features))
+        new = tuned == 0
+        scale = np.abs(tuned).sum() / (np.abs(own[~new]).sum() or 1.0)
+        weights: Floats = np.where(new, scale * own, tuned)
+        return weights
+
     def _decode(self, number: int, weights: Floats, path: Path) -> None:
         """Decode the n-best lists of an iteration into a file."""
-        own = number == (1 if self._known is None else KNOWN_AND_OWN)
+        own = number == 1 and self._known is None
         if own and self._first_lists is not None and self._first_lists.exists():
             with whole_file(path) as temporary:
                 shutil.copyfile(self._first_lists, temporary)

@@ -142,12 +142,13 @@ def tune_lists(
     start = normalised(features.weights)
     optimum = optimizer(candidates, SearchSpace.around(start), seed)
     halves, _ = cross_optimised(candidates, start, optimizer, seed)
-    chosen = candidates.statistics[candidates.chosen(candidates.features @ optimum.weights)]
+    weights = optimum.weights if optimum.quality >= optimum.start_quality else start
+    chosen = candidates.statistics[candidates.chosen(candidates.features @ weights)]
     chosen_quality = metric.quality(chosen.sum(axis=0) + without_list)
     first_quality = metric.quality(first.sum(axis=0))
     best_quality = max(metric.quality(best), chosen_quality, first_quality)
     return TunedLists(
-        features=features.with_weights(normalised(optimum.weights)),
+        features=features.with_weights(normalised(weights)),
         translations=len(candidates.features),
         sentences=pool.sentences,
         first=metric.shown(first_quality),

@@ -9,7 +9,7 @@ from typing import Any
 
 from moses_feature.building.held_out import AlignedText
 from moses_feature.building.settings import BuildSettings
-from moses_feature.building.system import PREPARED, SIDES, BuildData
+from moses_feature.building.system import MODEL_TEXT, PREPARED, SIDES, BuildData
 from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import digest_of
 from moses_feature.runtime.errors import MosesFeatureError
@@ -59,11 +59,15 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
     if data.languages:
         source, target = (str(directory / PREPARED.format(side)) for side in SIDES)
         texts = source, target
+    model_texts = data.model_texts
+    if data.languages:
+        numbers = range(1, 1 + len(model_texts))
+        model_texts = [str(directory / MODEL_TEXT.format(number)) for number in numbers]
     alignment = next(iter(sorted(directory.glob("aligned.*.gz"))), directory / "aligned.gz")
     checked = {} if data.languages else dict(zip(SIDES, texts, strict=True))
     if data.documents and not documents:
         checked["documents"] = data.documents
-    for file in (*texts, str(alignment), *checked.values()):
+    for file in (*texts, *model_texts, str(alignment), *checked.values()):
         if not Path(file).is_file():
             raise MosesFeatureError(
                 f"{file}: expected the text that {directory} was built of, found no such file: "
@@ -72,7 +76,7 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
     _check_digests(checked, member(content, "inputs", list[dict[str, Any]], path, WHAT))
     text = AlignedText(*texts, str(alignment), documents or data.documents)
     how = record(BuildSettings, settings, path, WHAT)
-    return BuiltText(text, how, data.model, data.model_texts)
+    return BuiltText(text, how, data.model, model_texts)
 
 
 def _check_digests(files: Mapping[str, str], inputs: Sequence[Json]) -> None:

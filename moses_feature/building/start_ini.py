@@ -34,6 +34,15 @@ TranslationModel0= 0.2 0.2 0.2 0.2
 """
 
 
+OPERATION_MODEL, OPERATION_WEIGHTS = "OpSequenceModel0", (0.08, -0.02, 0.02, -0.001, 0.03)
+"""The name of the operation sequence model, and its start weights."""
+
+
+def operation_line(path: Path) -> str:
+    """Return the line of an operation sequence model."""
+    return f"OpSequenceModel name={OPERATION_MODEL} num-features=5 path={moses_path(path)}"
+
+
 def start_ini(
     phrases: Path,
     model: Path,
@@ -65,10 +74,8 @@ def start_ini(
         lines += "Distortion\n"
         weights += "Distortion0= 0.3\n"
     if operations is not None:
-        lines += (
-            f"OpSequenceModel name=OpSequenceModel0 num-features=5 path={moses_path(operations)}\n"
-        )
-        weights += "OpSequenceModel0= 0.08 -0.02 0.02 -0.001 0.03\n"
+        lines += f"{operation_line(operations)}\n"
+        weights += f"{OPERATION_MODEL}= {' '.join(map(str, OPERATION_WEIGHTS))}\n"
     text = TEXT.format(
         limit=limit,
         phrases=moses_path(phrases),

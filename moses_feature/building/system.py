@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -25,7 +25,13 @@ from moses_feature.building.bitext import (
 )
 from moses_feature.building.language_model import sentences_of, write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
-from moses_feature.building.preparation import TextPreparer, check_available
+from moses_feature.building.preparation import (
+    Preparer,
+    TextPreparer,
+    check_available,
+    decoded,
+    preparation_of,
+)
 from moses_feature.building.settings import MOST_RATIO, BuildSettings
 from moses_feature.building.start_ini import start_ini
 from moses_feature.building.tables import Tables
@@ -57,6 +63,7 @@ BUILD = "build.json"
 PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
 MODEL, OPERATIONS = "lm.arpa.gz", "operations.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
+MODEL_TEXT = "text.model-{}.gz"
 SIDES = ("source", "target")
 
 
@@ -68,7 +75,7 @@ class BuildData:
         source, target: tokenised texts, a sentence on each line.
         alignment: links of each sentence pair; None to align.
         model: a language model to use; None to estimate one.
-        model_texts: more text for the language model.
+        model_texts: more text for the language model; raw if the others are.
         documents: the document of each line, whose lines are held out together later (see
             `built_text`); None for single lines.
         languages: the codes of both languages, if the texts are raw: they are prepared first.
@@ -313,9 +320,24 @@ class _Build:
             return
         self.report("language model", None)
         begun = time.monotonic()
-        sentences = chain(self._texts.target.sentences(), *map(sentences_of, self.data.model_texts))
+        more = map(sentences_of, self._model_texts())
+        sentences = chain(self._texts.target.sentences(), chain.from_iterable(more))
         write_model(path, sentences, self.settings.order)
         self._note("language model", begun)
+
+    def _model_texts(self) -> Iterator[str]:
+        """Yield the further texts for the language model, prepared as the target text was."""
+        if not self.data.languages:
+            yield from self.data.model_texts
+            return
+        found = preparation_of({"preparation": self.preparation}, SIDES[1], self.directory)
+        preparer = Preparer(found)
+        for number, path in enumerate(self.data.model_texts, 1):
+            prepared = self.directory / MODEL_TEXT.format(number)
+            if not prepared.exists():
+                with LineReader(path) as reader, open_output(prepared) as file:
+                    file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
+            yield str(prepared)
 
     def _write_operations(self) -> None:
         """Estimate the operation sequence model, if it is wanted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
+from moses_feature.decoder.system import System
 from moses_feature.doctor.finding import MOST_LINES, Finding
 from moses_feature.doctor.ini import check_factors, check_weights
 from moses_feature.doctor.model_files import check_files, check_language_models, file_of
@@ -100,7 +101,10 @@ def examine(
     yield from _check_tuned(directory, ini)
     yield from check_factors(ini)
     yield from check_weights(ini)
-    yield from check_files(ini)
+    of_files = [*check_files(ini)]
+    yield from of_files
+    if all(finding.severity != "problem" for finding in of_files):
+        yield from _check_decoding(ini)
     of_input = yield from _read_texts([text] if text is not None else [])
     of_references = yield from _read_texts(references)
     for sentences in of_input.values():
@@ -160,6 +164,20 @@ def _read(system: SystemDirectory) -> Generator[Finding, None, MosesIni | None]:
         )
         return ini if ini.features else None
     return ini
+
+
+def _check_decoding(ini: MosesIni) -> Iterator[Finding]:
+    """Yield what the embedded decoder refuses, if it would refuse anything."""
+    try:
+        System.of_ini(ini)
+    except MosesFeatureError as error:
+        yield Finding(
+            "warning",
+            str(ini.path),
+            _told(ini.path, error),
+            "the embedded decoder stops",
+            "decode with real Moses (mert-tune --decoder moses), or change the ini",
+        )
 
 
 def _size(scan: TableScan) -> str:

@@ -9,6 +9,8 @@ from moses_feature.moses.features import UNTUNEABLE
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.ini_features import Weights
 
+LEAST = 1e-30
+"""Scores of 32 bits are lost in rounding with smaller weights."""
 LARGEST_USUAL = 10.0
 """Usual weights are at most of the order of 1, except that of unknown words."""
 
@@ -39,11 +41,11 @@ def check_weights(ini: MosesIni) -> Iterator[Finding]:
             "all translations of a sentence have the same score",
             "give each feature its weights in [weight]",
         )
-    elif not any(values):
+    elif max(map(abs, values)) < LEAST:
         yield Finding(
             "problem",
             where,
-            "all weights are 0",
+            "all weights are 0" if not any(values) else "all weights are nearly 0",
             "all translations of a sentence have the same score: what comes out is arbitrary. A "
             "tuning whose BLEU was 0 leaves such an ini, with exit code 0",
             "start from other weights, and see that the references are in the target language",
@@ -77,7 +79,7 @@ def _features_without_weights(ini: MosesIni) -> Iterator[Finding]:
 
 def _weights_of_zero(ini: MosesIni) -> Iterator[Finding]:
     usual = _usual_weights(ini)
-    if not any(value for _, weights in usual for value in weights.values):
+    if all(abs(value) < LEAST for _, weights in usual for value in weights.values):
         return  # reported for all of them together
     for name, weights in usual:
         if not any(weights.values):

@@ -134,7 +134,8 @@ class NbestLine:
         try:
             return labelled_values(self.fields[VALUES])
         except ValueError:
-            raise self.error("Name= value …", shown(self.fields[VALUES])) from None
+            expected = "Name= value …, a blank behind each ="
+            raise self.error(expected, shown(self.fields[VALUES])) from None
 
     def values(self, features: FeatureSet) -> Floats:
         """Return the values of tuneable features, in their order.
@@ -195,7 +196,7 @@ def labelled_values(text: bytes) -> dict[str, list[float]]:
     values: dict[str, list[float]] = {}
     current: list[float] | None = None
     for word in text.split():
-        if word.endswith(b"="):
+        if len(word) > 1 and word.endswith(b"="):
             current = values.setdefault(word[:-1].decode(errors="replace"), [])
         elif current is not None and NUMBER.fullmatch(word) and math.isfinite(float(word)):
             current.append(float(word))

@@ -41,7 +41,7 @@ class BatchSampler:
     batches.
 
     Args:
-        words: returns both sides of the pairs of some rows, as they are in an epoch.
+        words: returns both sides of the pairs of some rows.
         rows: the rows to draw.
         batch_size: the pairs of an update.
         seed: of the order.
@@ -50,7 +50,7 @@ class BatchSampler:
 
     def __init__(
         self,
-        words: Callable[[Rows, int], list[PackedSequences]],
+        words: Callable[[Rows], list[PackedSequences]],
         rows: NDArray[np.int64],
         batch_size: int,
         seed: int,
@@ -76,7 +76,7 @@ class BatchSampler:
     def _batches(self, epoch: int, pool: int) -> list[NDArray[np.uint32]]:
         size = self._batches_of_pool * self._batch_size
         rows = self._epoch_order(epoch)[pool * size : (pool + 1) * size]
-        lengths = [np.diff(side.offsets) for side in self._words(rows, epoch)]
+        lengths = [np.diff(side.offsets) for side in self._words(rows)]
         rows = rows[np.lexsort(lengths)]
         batches = np.split(rows, range(self._batch_size, len(rows), self._batch_size))
         np.random.default_rng([self._seed, epoch, pool]).shuffle(batches)
@@ -143,7 +143,6 @@ class PhraseObjective:
             self.words, training_rows, settings.batch_size, settings.seed, settings.pool
         )
         self.updates_per_epoch = self._sampler.updates_per_epoch
-        self._epoch = 0
         self.evaluate_every = min(self.updates_per_epoch, EVALUATE_AT_MOST_EVERY)
         self._samples: WordSampler | None = None
         self._sample: WordSample | None = None
@@ -165,7 +164,6 @@ class PhraseObjective:
 
     def batch(self, update: int) -> Rows:
         """Return the pairs of an update; also draw its sample of words."""
-        self._epoch = update // self.updates_per_epoch
         if self._samples is not None:
             self._sample = self._samples.sample(update)
         return self._sampler.batch(update)
@@ -183,13 +181,13 @@ class PhraseObjective:
         """Return the network's inputs: words and lengths of both sides, the sample."""
         tensors = [
             torch.from_numpy(array).to(self.device, non_blocking=True)
-            for side in self.words(rows, self._epoch if network.training else None)
+            for side in self.words(rows)
             for array in side.padded(np.arange(len(side)), END)
         ]
         return *tensors, self._sample if network.training else None
 
-    def words(self, rows: Rows, epoch: int | None) -> list[PackedSequences]:  # noqa: ARG002
-        """Return both sides of some pairs, as they are learnt in an epoch; None: not learnt."""
+    def words(self, rows: Rows) -> list[PackedSequences]:
+        """Return both sides of some pairs."""
         return self._data.pairs.sides(rows)
 
     def shown(self, held_out: dict[str, float]) -> str:

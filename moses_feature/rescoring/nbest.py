@@ -207,8 +207,8 @@ def rescore(
         threads: threads that score, each some sentences at a time.
 
     Raises:
-        FormatError: a line that is not of an n-best list, has one of the features already, or
-            has features without weights.
+        FormatError: a line that is not of an n-best list, has bad features, has one of the new ones
+            already, or has features without weights.
     """
     is_empty = True
     by_sentence = groupby(_lines(reader), key=lambda line: line.sentence)
@@ -309,4 +309,5 @@ def _lines(reader: NbestReader) -> Iterator[RescoredLine]:
                 raise line.error(f"the lines of sentence {line.sentence} together", "some more")
             done.add(line.sentence)
             last = line.sentence
+        line.labelled()  # what cannot be read again is not written
         yield line

@@ -19,8 +19,6 @@ class SentenceSettings(TrainingSettings):
     Attributes:
         label_smoothing: the share of all words together in what a word should be (Szegedy et al.
             2016).
-        bpe_dropout: the probability that a merge of two subwords is left out (Provilkov et al.
-            2020); None for 0, as runs have it that were begun when there was no such thing.
     """
 
     rates: ClassVar[Mapping[str, float]] = LEARNING_RATES
@@ -31,17 +29,12 @@ class SentenceSettings(TrainingSettings):
     patience: int = 3
     held_out_limit: int = 2_000
     label_smoothing: float = 0.0
-    bpe_dropout: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.label_smoothing < 1:
             found = self.label_smoothing
             raise UsageError(f"label smoothing: expected 0 or more and below 1, found {found}")
-        if self.bpe_dropout is not None and not 0 <= self.bpe_dropout < 1:
-            raise UsageError(
-                f"BPE dropout: expected 0 or more and below 1, found {self.bpe_dropout}"
-            )
 
 
 MOST_PIECES = 1000

@@ -18,15 +18,13 @@ import numpy as np
 import torch
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.pieces import PieceVocabulary
 from moses_feature.networks.vocabulary import Shortlists
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
-from moses_feature.sentences.bpe_dropout import BpeDropout
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.texts import Links, SentencePairs, learnt_pieces
 from moses_feature.training.objective import Rows, Terms
@@ -64,11 +62,6 @@ class SentenceObjective(PhraseObjective):
         super().__init__(data, settings, device)
         self._links = links
         self._smoothing = settings.label_smoothing
-        self._dropouts = [
-            BpeDropout(of, settings.bpe_dropout, settings.seed, side)
-            for side, of in enumerate((data.source, data.target))
-            if settings.bpe_dropout and isinstance(of, PieceVocabulary)
-        ]
         if isinstance(data.target, PieceVocabulary):
             self.loss_name, self.unit = "loss per target subword", " nats per subword"
 
@@ -92,20 +85,12 @@ class SentenceObjective(PhraseObjective):
         """Return halves of halves, until none has more than `MOST_PADDED` words."""
         if len(rows) < 2:
             return [rows]
-        sides = super().words(rows, None)
+        sides = self.words(rows)
         longest = sum(np.diff(side.offsets).max() + 1 for side in sides)
         if len(rows) * longest <= MOST_PADDED:
             return [rows]
         half = len(rows) // 2
         return [*self.parts(rows[:half]), *self.parts(rows[half:])]
-
-    def words(self, rows: Rows, epoch: int | None) -> list[PackedSequences]:
-        """Return both sides of some pairs, perhaps in other pieces in each epoch."""
-        sides = super().words(rows, epoch)
-        if epoch is None or not self._dropouts:
-            return sides
-        both = zip(self._dropouts, sides, strict=True)
-        return [dropout.split(side, rows, epoch) for dropout, side in both]
 
     def shown(self, held_out: dict[str, float]) -> str:
         """Return the held-out loss, and the cross-entropy of the alignments."""
@@ -147,10 +132,6 @@ LinkedPairs = tuple[PhraseData, Links | None]
 
 
 def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, Json]:
-    if settings.bpe_dropout and data.subwords is None:
-        raise UsageError("--bpe-dropout leaves out merges of subwords: give --subwords")
-    if settings.bpe_dropout and data.word_alignment is not None:
-        raise UsageError("--bpe-dropout splits words anew each time, --alignment links pieces")
     pieces = None if data.subwords is None else learnt_pieces(data, data.subwords)
     pairs = SentencePairs(data, pieces)
     collection = PairCollection(pairs)

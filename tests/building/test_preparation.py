@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.files import read_gz
 
 from moses_feature.api import translate
+from moses_feature.building.built_text import text_of_system
 from moses_feature.building.preparation import Preparation, Preparer, oddities
 
 pytest.importorskip("sacremoses")
@@ -90,6 +92,18 @@ def test_a_truecaser_is_trained_on_the_text(run):
     run(*build, "--raw", "--case", "truecase", *LANGUAGES)
     prepared = run("text", "prepare", "s", stdin=b"A cat & THE Dog\n").stdout
     assert prepared == "a cat &amp; THE dog\n"
+
+
+@pytest.mark.usefixtures("raw")
+def test_more_text_is_prepared_like_the_target_text(run):
+    Path("more").write_text("A New Word, there!\n" * 3)
+    build = ["system", "build", "en", "fr", "s", "--alignment", "links", "--order", 2]
+    run(*build, "--raw", *LANGUAGES, "--lm-text", "more")
+    content = read_gz(Path("s/lm.arpa.gz"))
+    assert b"\tword ,\n" in content
+    assert b"Word" not in content
+    (prepared,) = text_of_system(Path("s"), None).model_texts
+    assert read_gz(Path(prepared)) == b"a new word , there !\n" * 3
 
 
 @pytest.mark.usefixtures("raw")

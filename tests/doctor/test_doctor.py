@@ -470,7 +470,29 @@ def text_for_a_compact_table() -> None:
     change("moses.ini", "PhraseDictionaryMemory", "PhraseDictionaryCompact")
 
 
+def weights_of_nearly_zero() -> None:
+    change("moses.ini", "TM0= 0.2 0.2 0.2 0.2", "TM0= 1e-39 1e-39 1e-39 1e-39")
+    change("moses.ini", "LM0= 0.5", "LM0= 1e-39")
+
+
+def a_section_of_moses_alone() -> None:
+    change("moses.ini", "[feature]", "[beam-threshold]\n0.1\n[feature]")
+
+
+def two_ways_to_back_off() -> None:
+    change("moses.ini", "[feature]", "[decoding-graph-backoff]\n0\n1\n[feature]")
+
+
+def a_feature_of_moses_alone() -> None:
+    change("moses.ini", "UnknownWordPenalty\n", "UnknownWordPenalty\nSourceGHKM name=G\n")
+    change("moses.ini", "LM0= 0.5", "LM0= 0.5\nG= 1")
+
+
 FAILURES = [
+    (weights_of_nearly_zero, "problem", "all weights are nearly 0"),
+    (a_section_of_moses_alone, "warning", "[beam-threshold] cannot be followed by the embedded"),
+    (two_ways_to_back_off, "warning", "[decoding-graph-backoff] cannot be followed"),
+    (a_feature_of_moses_alone, "warning", "expected a feature function that can be decoded"),
     (full_stops, "warning", "would be known without punctuation at their ends"),
     (cut_model, "problem", "Cannot read model"),
     (a_section_that_is_not_promised, "problem", "Expected \\end\\ but the ARPA file has"),
@@ -648,7 +670,9 @@ def test_a_table_that_combines_others_has_no_file():
         "PhraseDictionaryMultiModel name=MM0 num-features=4 components=TM0 mode=interpolate\nKENLM",
     )
     change("moses.ini", "LM0= 0.5", "LM0= 0.5\nMM0= 1 1 1 1")
-    assert [finding.severity for finding in found()] == ["note"]
+    warning, note = found()
+    assert "found PhraseDictionaryMultiModel" in warning.what
+    assert (warning.severity, note.severity) == ("warning", "note")
 
 
 @pytest.mark.usefixtures("system")

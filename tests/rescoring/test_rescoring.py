@@ -101,6 +101,9 @@ def test_weights_put_the_lists_in_a_new_order(lists):
         (b"0 ||| A  ||| LM0= -1 ||| nan\n", None, r"expected sentence \|\|\| words"),
         (b"0 ||| A  ||| LM0= -1e999 ||| -1\n", {"LM0": (1.0,), "N0": (0.0,)}, "Name= value"),
         (b"0 ||| A  ||| LM0= x ||| -1\n", {"LM0": (1.0,)}, "expected Name= value"),
+        (b"0 ||| A  ||| LM0=-1 ||| -1\n", None, "line 1: expected Name= value …, a blank behind"),
+        (b"0 ||| A  ||| d: 0 lm: -14 ||| -1\n", None, "line 1: expected Name= value"),
+        (b"0 ||| A  ||| = -1 ||| -1\n", None, "line 1: expected Name= value"),
     ],
 )
 def test_bad_lists(lists, content, weights, message):

@@ -80,6 +80,7 @@ OPTIONS: Mapping[str, str] = {
         ("folds", "leave-one-out", "unseen"),
         "augment-phrase-table --system holds a part of the text out",
     ),
+    "bpe-dropout": "it gained nothing",
     "smoothing": "it gained nothing on small corpora",
     "list-size": "use --nbest-size",
     "longest": "use --max-length",

@@ -93,7 +93,7 @@ WORDS: Mapping[click.ParamType[Any], str] = {
     THREADS: "jobs threads",
     ABOVE_ZERO: "epochs learning-rate minutes time-limit",
     ZERO_OR_MORE: "self-normalisation",
-    SHARE: "bpe-dropout cooldown dropout label-smoothing",
+    SHARE: "cooldown dropout label-smoothing",
     ANY_NUMBER: "temperature weight",
     click.STRING: "algorithm aligner architecture case decoder device dtype escaped format "
     "host metric moses moses-options optimizer preset ray "

@@ -134,12 +134,6 @@ sentence_options = OptionGroup(
         within=get_args(SubwordsFrom),
     ),
     option(
-        "bpe-dropout",
-        "Probability that a merge of two subwords is left out in training, so that words are split "
-        "in many ways; 0.1 is usual. Not with --alignment.",
-        within=FiniteRange(0, 1, max_open=True),
-    ),
-    option(
         "label-smoothing",
         "Share of all words together in what the network should predict; "
         f"{_defaults('label_smoothing')} by default.",

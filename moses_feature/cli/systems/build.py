@@ -22,6 +22,7 @@ from moses_feature.cli.common.paths import READ, WRITE_SYSTEM
 from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import WholeRange, option
 from moses_feature.cli.systems.add import say_how_to_tune
+from moses_feature.cli.systems.choose import choose_system
 from moses_feature.runtime.errors import UsageError
 
 DEFAULTS = BuildSettings()
@@ -86,7 +87,7 @@ build_options = OptionGroup(
 @option("lm", "A language model to use, ARPA or binary, instead of making one.", to="model")
 @option(
     "lm-text",
-    "More text of the target language, for the language model. Repeatable.",
+    "More text of the target language, for the language model; raw with --raw. Repeatable.",
     to="model_texts",
     many=True,
 )
@@ -102,6 +103,13 @@ build_options = OptionGroup(
 )
 @option("source-language", "Code of the source language, such as en; for --raw.")
 @option("target-language", "Code of the target language, such as fr; for --raw.")
+@option(
+    "minutes",
+    "Also tune the system, on held-out sentences or --dev, try what may make it better in so many "
+    "minutes (an operation sequence model, a sentence network), and keep what gains on others.",
+)
+@option("dev", "With --minutes: a text to tune on, raw with --raw.")
+@option("dev-reference", "Its translation. Repeatable.", many=True)
 @build_options
 def build_command(
     source: str,
@@ -114,6 +122,9 @@ def build_command(
     raw: bool,
     source_language: str | None,
     target_language: str | None,
+    minutes: float | None,
+    dev: str | None,
+    dev_reference: tuple[str, ...],
     settings: BuildSettings,
 ) -> None:
     """Build a phrase-based system from two texts, tokenised or raw.
@@ -121,14 +132,15 @@ def build_command(
     Line n of TARGET translates line n of SOURCE. SYSTEM becomes a directory with a phrase table, a
     reordering table, a language model and a moses.ini with start weights, which Moses and mert-tune
     read as they are. Given the same alignment, the tables are those of Moses' own training, to the
-    byte. A build that was killed continues if it is started again.
+    byte. A build that was killed continues if it is started again. With --minutes, SYSTEM is tuned,
+    and a table says what was tried.
 
     \b
     Example:
       moses-feature system build train.en train.fr system
       mert-tune system/moses.ini --dev dev.en --dev-reference dev.fr --work-dir tuned
       moses-feature system build raw.en raw.fr system --raw --source-language en \\
-          --target-language fr
+          --target-language fr --minutes 60
     """
     from moses_feature.building.system import BuildData, build
     from moses_feature.moses.system_directory import INI
@@ -144,6 +156,12 @@ def build_command(
         raise UsageError("--source-language, --target-language and --case are for --raw")
     files = source, target, alignment, model, model_texts, documents, languages
     data = BuildData(*files)
+    if bool(dev) != bool(dev_reference) or (dev and not minutes):
+        raise UsageError("--dev and --dev-reference go together, with --minutes")
+    if minutes:
+        texts = (dev, dev_reference) if dev and dev_reference else None
+        choose_system(data, settings, Path(system), minutes, texts)
+        return
     with Progress(has_end=True) as progress:
         last = ""
 

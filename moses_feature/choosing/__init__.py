@@ -1,0 +1,1 @@
+"""The best system that a time allows."""

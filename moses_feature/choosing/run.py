@@ -1,0 +1,339 @@
+"""The best system that a time allows: parts are tried on held-out text, and kept if they gain.
+
+The system of the whole text is built first. Two parts of its text are held out: weights are tuned
+on one, and systems judged on the other. A system of the rest is tuned, the same with an operation
+sequence model, and the better of both with a sentence network that rescores its lists. What gains
+on the judged part, more than chance would let it, is kept. The result is the system of the whole
+text, with the weights that were found for that of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import count, takewhile
+from pathlib import Path
+
+from mert.comparison.candidate import Candidate
+from mert.comparison.compare import compare
+from mert.comparison.results import Run, SystemResult
+from mert.settings import DecoderSettings, TuningSettings
+from mert.tuning.corpus import Corpus, check_chain
+from mert.tuning.plan import seconds_of
+from mert.tuning.state import RESCORING_WEIGHTS, SEARCH, TUNED_INI
+from moses_feature.building.bitext import read_alignment, read_texts
+from moses_feature.building.built_text import BuiltText, text_of_system
+from moses_feature.building.held_out import AlignedText, Part, hold_out
+from moses_feature.building.language_model import write_model
+from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
+from moses_feature.building.preparation import Preparer, decoded, preparation_of
+from moses_feature.building.settings import BuildSettings
+from moses_feature.building.start_ini import OPERATION_MODEL, OPERATION_WEIGHTS, operation_line
+from moses_feature.building.system import SIDES, BuildData, build
+from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, Plan, plan
+from moses_feature.decoder.limits import SearchLimits
+from moses_feature.moses.ini import SYSTEM, MosesIni
+from moses_feature.moses.lines import LineReader, digest_of
+from moses_feature.moses.marked_models import MBR
+from moses_feature.moses.system_directory import INI, write_tuned
+from moses_feature.refining.stages import Stages
+from moses_feature.runtime.errors import MosesFeatureError
+from moses_feature.runtime.files import Json, locked_directory, open_output, write_whole
+from moses_feature.runtime.json_files import read_json, record
+
+HELD_OUT, MOST_HELD_OUT, FEWEST_HELD_OUT = 0.1, 1_000, 100
+"""The share of the sentence pairs in each held-out part, and the most and the fewest of them."""
+CHANCE = 0.1
+"""A gain with a greater p-value may be chance, and is not worth a part."""
+PHRASES, OSM, NETWORK = "phrases", "osm", "network"
+"""The names of the systems that are compared."""
+RESCORED = 100
+"""Translations of each sentence that a network rescores."""
+
+Show = Callable[[str, float | None], None]
+"""Called with the current step, and its share that is done."""
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What to choose a system for.
+
+    Attributes:
+        data: the text.
+        settings: how systems are built of it, without an operation sequence model.
+        directory: of the system; all that is made on the way is in it.
+        minutes: of all together.
+        dev: a text to tune on, and its translations, prepared like the text, or raw if that is
+            raw; None to hold a part of the text out.
+        seed: of everything random.
+    """
+
+    data: BuildData
+    settings: BuildSettings
+    directory: Path
+    minutes: float
+    dev: tuple[str, Sequence[str]] | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What the caller brings: training, and how progress is shown.
+
+    Attributes:
+        train: trains a network for sentences on texts, with their links, for so many minutes, in a
+            model directory, or continues.
+        building: a context in which a build shows its progress.
+        comparing: a context in which tuning shows its progress, given the sentences of both texts.
+        say: called with lines for the user.
+        command: the command, for the records.
+    """
+
+    train: Callable[[Part, float, Path], None]
+    building: Callable[[], AbstractContextManager[Show]]
+    comparing: Callable[[int, int], AbstractContextManager[Callable[[str, int], None]]]
+    say: Callable[[str], None]
+    command: str
+
+
+def choose(task: Choosing, actions: Actions) -> Json:
+    """Build the best system, or go on with it; return what was found, by stages.
+
+    Raises:
+        UsageError: the directory holds something else, or the minutes are too few.
+        MosesFeatureError: bad texts, or too few sentences.
+    """
+    with locked_directory(task.directory, "building"):
+        return _Run(task, actions).run()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a part brings on the judged text.
+
+    Attributes:
+        before, after: BLEU, 0 to 100, without it and with it; means over the tuning runs.
+        p: of the difference.
+    """
+
+    before: float
+    after: float
+    p: float
+
+    @property
+    def gains(self) -> bool:
+        """Whether the part is worth keeping."""
+        return self.after > self.before and self.p <= CHANCE
+
+    def __str__(self) -> str:
+        kept = "kept" if self.gains else "left out"
+        gain = self.after - self.before
+        return f"BLEU {self.before:.2f} to {self.after:.2f} ({gain:+.2f}, p {self.p:.3f}): {kept}"
+
+
+class _Run:
+    """One run and its directory."""
+
+    def __init__(self, task: Choosing, actions: Actions) -> None:
+        self._task = task
+        self._do = actions
+        home = self._home = task.directory
+        self._whole, self._built = home / "built", home / "rest"
+        names = "held-in", "dev", "judged"
+        self._rest, self._dev, self._judged = (Part.within(home, name) for name in names)
+        self._compared, self._network = home / "compared", home / "network"
+
+    def run(self) -> Json:
+        """Do all stages that are not done."""
+        task, data = self._task, self._task.data
+        files = {"source": data.source, "target": data.target, "alignment": data.alignment}
+        if task.dev is not None:
+            files["dev"] = task.dev[0]
+            files |= {f"dev-reference {n}": path for n, path in enumerate(task.dev[1], 1)}
+        identity = {
+            "texts": {name: path and digest_of(path) for name, path in files.items()},
+            "building": asdict(task.settings),
+            "seed": task.seed,
+        }
+        stages = Stages(self._home, identity, True, self._do.say)
+        stages.run("building a system of the whole text", self._build_whole)
+        stages.run("holding parts of the text out", self._hold_out)
+        stages.run("building a system of the rest", self._build_rest)
+        found = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
+        names = Plan.__dataclass_fields__
+        planned = record(Plan, {name: found[name] for name in names}, self._home, "a plan")
+        of_osm = stages.run("an operation sequence model", lambda: self._try(planned, PHRASES, OSM))
+        best = OSM if of_osm["kept"] else PHRASES
+        runs = of_osm["runs"]
+        if planned.network:
+            stages.run("training a network", lambda: self._train(planned))
+            of_network = stages.run(
+                "lists rescored by the network", lambda: self._try(planned, best, NETWORK)
+            )
+            best = NETWORK if of_network["kept"] else best
+            runs = runs | of_network["runs"]
+        else:
+            self._do.say("there is no time to train a network")
+        stages.run("writing the system", lambda: self._write(best, of_osm["kept"], runs[best]))
+        return stages.record
+
+    @cached_property
+    def _text(self) -> BuiltText:
+        """The text of the whole system, as its tables have it."""
+        return text_of_system(self._whole, None)
+
+    def _build_whole(self) -> None:
+        with self._do.building() as show:
+            build(self._task.data, self._task.settings, self._whole, self._do.command, show)
+
+    def _hold_out(self) -> None:
+        task, text = self._task, self._text.files
+        longest, most = self._text.settings.longest, MOST_HELD_OUT
+        held = {"longest": longest, "most": most, "seed": task.seed}
+        hold_out(text, self._rest, self._judged, share=HELD_OUT, **held)
+        if task.dev is None:
+            share = HELD_OUT / (1 - HELD_OUT)
+            hold_out(_aligned(self._rest), self._rest, self._dev, share=share, **held)
+        else:
+            self._prepare_dev(*task.dev)
+        for part in (self._dev, self._judged):
+            if (found := len(_corpus(part))) < FEWEST_HELD_OUT:
+                raise MosesFeatureError(
+                    f"{part.source}: expected {FEWEST_HELD_OUT} sentences at least, found {found}: "
+                    "too few to choose by; without --minutes, a system is built and not tuned"
+                )
+
+    def _prepare_dev(self, text: str, references: Sequence[str]) -> None:
+        """Write the given development set as the tables have their text."""
+        content = read_json(self._whole / SYSTEM, "a system")
+        texts = [(SIDES[0], text, self._dev.source)]
+        for number, path in enumerate(references):
+            texts.append((SIDES[1], path, _reference(self._dev, number)))
+        for side, path, prepared in texts:
+            with LineReader(path) as reader, open_output(prepared) as file:
+                if not self._task.data.languages:
+                    file.writelines(reader)
+                    continue
+                preparer = Preparer(preparation_of(content, side, self._whole))
+                file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
+
+    def _build_rest(self) -> None:
+        text, rest = self._text, _aligned(self._rest)
+        data = BuildData(rest.source, rest.target, rest.alignment, text.model, text.model_texts)
+        with self._do.building() as show:
+            build(data, text.settings, self._built, self._do.command, show)
+        self._add_operations(self._built / INI, rest, self._home / "rest.osm.ini")
+
+    def _add_operations(self, ini: Path, text: AlignedText, output: Path) -> None:
+        """Estimate an operation sequence model of a text, and write an ini that names it."""
+        model = output.with_suffix(".arpa.gz")
+        if not model.exists():
+            pairs = read_texts(text.source, text.target, self._text.settings.longest)
+            assert text.alignment is not None  # noqa: S101  # a built system has links
+            bitext = read_alignment(text.alignment, pairs)[0]
+            write_model(model, operation_sentences(bitext), ORDER, PRUNED)
+        line = operation_line(model)
+        changed = MosesIni.read(ini).with_feature(line, OPERATION_MODEL, OPERATION_WEIGHTS)
+        changed.write(output)
+
+    def _plan(self, stages: Stages) -> Json:
+        corpus, ini = _corpus(self._dev), MosesIni.read(self._built / INI)
+        decoder = DecoderSettings(limits=SearchLimits(POP_LIMITS[0]))
+        each = seconds_of(corpus, check_chain(ini, corpus, decoder), decoder) / len(corpus)
+        judged = len(_corpus(self._judged))
+        found = plan(self._task.minutes, stages.seconds(), each, len(corpus), judged)
+        self._do.say(
+            f"{1 / each:.0f} sentences a second: weights on {found.tuned_on:,} sentences, pop "
+            f"limit {found.pops}, {found.network:.0f} minutes for a network; judged on {judged:,}"
+        )
+        return asdict(found)
+
+    def _candidate(self, name: str, best: str = PHRASES) -> Candidate:
+        """Return a system of the rest; a network rescores the lists of the best other one."""
+        phrases = best if name == NETWORK else name
+        ini = self._built / INI if phrases == PHRASES else self._home / "rest.osm.ini"
+        path = str(self._network)
+        models = (("T", path), ("A", f"{MBR}:{path}")) if name == NETWORK else ()
+        return Candidate(name, MosesIni.read(ini), models)
+
+    def _try(self, planned: Plan, before: str, name: str) -> Json:
+        """Tune a system beside the best one before, and judge it."""
+        dev, judged = _corpus(self._dev, planned.tuned_on), _corpus(self._judged)
+        names = [PHRASES] if before == PHRASES else [PHRASES, before]
+        candidates = [self._candidate(of, before) for of in (*names, name)]
+        decoder = DecoderSettings(limits=SearchLimits(planned.pops))
+        tuning = TuningSettings(algorithm="mira", max_iterations=ITERATIONS, seed=self._task.seed)
+        with self._do.comparing(len(dev), len(judged)) as report:
+            found = compare(
+                candidates,
+                dev,
+                judged,
+                self._compared,
+                decoder,
+                tuning,
+                RUNS,
+                command=self._do.command,
+                force=True,
+                report=report,
+            )
+        results = {system.name: system for system in found.systems}
+        verdict = _verdict(results[before], results[name])
+        self._do.say(f"{name}: {verdict}")
+        runs = {of: _best_run(results[of]).seed for of in (before, name)}
+        return {**asdict(verdict), "kept": verdict.gains, "runs": runs}
+
+    def _train(self, planned: Plan) -> None:
+        self._do.train(self._rest, planned.network, self._network)
+
+    def _write(self, best: str, osm: bool, seed: int) -> None:
+        """Write the system of the whole text, with the weights of the best run."""
+        run = self._compared / best / f"seed-{seed}"
+        search = run / SEARCH if best == NETWORK else run
+        ini, with_osm = self._whole / INI, self._home / "built.osm.ini"
+        if osm:
+            self._add_operations(ini, self._text.files, with_osm)
+        weights = MosesIni.read(search / TUNED_INI).weights_by_name()
+        comment = f"weights tuned on {self._dev.source}, for a system without the held-out text"
+        changed = MosesIni.read(with_osm if osm else ini).with_weights(weights, [comment])
+        changed.write(self._home / INI)
+        models: list[tuple[str, str]] = []
+        if best == NETWORK:
+            write_whole(self._home / RESCORING_WEIGHTS, (run / RESCORING_WEIGHTS).read_bytes())
+            models = [*self._candidate(NETWORK).rescoring]
+        name = RESCORING_WEIGHTS if models else None
+        facts = {"on": str(self._dev.source), "best": best}
+        write_tuned(self._home, self._whole, models, name, RESCORED, facts)
+
+
+def _aligned(part: Part) -> AlignedText:
+    """Return a part as a text."""
+    links, documents = (
+        str(path) if path.exists() else None for path in (part.alignment, part.documents)
+    )
+    return AlignedText(str(part.source), str(part.target), links, documents)
+
+
+def _reference(part: Part, number: int) -> Path:
+    """Return a translation of a part, counted from 0."""
+    return part.target.with_name(f"{part.target.name}{f'.{number}' if number else ''}")
+
+
+def _corpus(part: Part, most: int | None = None) -> Corpus:
+    numbers = takewhile(lambda number: _reference(part, number).exists(), count())
+    whole = Corpus.read(part.source, [_reference(part, number) for number in numbers])
+    return replace(whole, sentences=whole.sentences[:most], references=whole.references[:most])
+
+
+def _verdict(before: SystemResult, after: SystemResult) -> Verdict:
+    """Return what a system brings over one that was compared before it."""
+    of_others = {name: p for name, _, p, _ in after.against}
+    p = of_others.get(before.name, after.p)
+    bleu_before, bleu_after = (float(of.scores("test").mean()) for of in (before, after))
+    return Verdict(bleu_before, bleu_after, 1.0 if p is None else p)
+
+
+def _best_run(system: SystemResult) -> Run:
+    """Return the run with the best BLEU on the development set, the first of equal ones."""
+    return max(system.runs, key=lambda run: run.dev_score)

@@ -1,0 +1,95 @@
+"""`moses-feature system build --minutes`: the best system that the time allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_feature.cli.common.command import command_line
+from moses_feature.cli.common.device import DeviceOptions
+from moses_feature.cli.common.progress import Progress
+from moses_feature.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from moses_feature.building.held_out import Part
+    from moses_feature.building.settings import BuildSettings
+    from moses_feature.building.system import BuildData
+
+NETWORK = "transformer"
+SUBWORDS = ((20_000, 1_000), (100_000, 4_000))
+"""Sentence pairs, and the subwords of a network for fewer; for more, those of its recipe."""
+
+
+def choose_system(
+    data: BuildData,
+    settings: BuildSettings,
+    directory: Path,
+    minutes: float,
+    dev: tuple[str, Sequence[str]] | None,
+) -> None:
+    """Build the best system that the time allows, and print what was tried."""
+    from moses_feature.choosing.run import Actions, Choosing, choose
+
+    if settings.osm:
+        raise UsageError("--minutes tries an operation sequence model: not with --osm")
+    task = Choosing(data, settings, directory, minutes, dev, settings.seed)
+    actions = Actions(
+        lambda part, left, model: _train(part, left, model, settings.seed),
+        _building,
+        _comparing,
+        lambda line: click.echo(line, err=True),
+        command_line(),
+    )
+    found = choose(task, actions)
+    click.echo("| part | BLEU without | with | p | |\n|---|---|---|---|---|")
+    for stage in found["stages"]:
+        if "kept" in stage:
+            kept = "kept" if stage["kept"] else "left out"
+            row = f"{stage['before']:.2f} | {stage['after']:.2f} | {stage['p']:.3f} | {kept}"
+            click.echo(f"| {stage['stage']} | {row} |")
+    click.echo(
+        f"{directory} is tuned: moses-feature translate {directory} < text (BLEU: on text held "
+        "out, means of three tuning runs)",
+        err=True,
+    )
+
+
+def _train(part: Part, minutes: float, model: Path, seed: int) -> None:
+    from moses_feature.cli.models.training_run import train_and_show
+    from moses_feature.sentences.recipe import recipes
+    from moses_feature.sentences.settings import SentenceData
+    from moses_feature.sentences.training import train_sentences
+    from moses_feature.training.trainer import holds_model
+
+    recipe = recipes()[NETWORK]
+    with part.source.open("rb") as text:
+        pairs = sum(1 for _ in text)
+    subwords = next((size for most, size in SUBWORDS if pairs < most), recipe.subwords)
+    data = SentenceData(
+        str(part.source),
+        str(part.target),
+        subwords=subwords,
+        subwords_from=recipe.subwords_from,
+    )
+    sizes = recipe.presets[recipe.preset or "small"]
+    run = recipe.of_run({"minutes": minutes, "seed": seed}, sizes)
+    on = DeviceOptions("auto", None).prepare()
+    train_and_show(train_sentences, data, run, model, on, holds_model(model), "sentence pairs")
+
+
+@contextmanager
+def _building() -> Iterator[Callable[[str, float | None], None]]:
+    with Progress(has_end=True) as bar:
+        yield bar.show
+
+
+@contextmanager
+def _comparing(dev: int, judged: int) -> Iterator[Callable[[str, int], None]]:
+    from moses_feature.cli.tuning.options import DecodingProgress
+
+    with Progress(has_end=True) as bar:
+        yield DecodingProgress(bar, {"test": judged, "decoding": dev})

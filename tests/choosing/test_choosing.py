@@ -1,0 +1,153 @@
+"""`system build --minutes`: all stages, killed and continued, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.models import TRANSFORMER_SIZES
+
+from moses_feature import api
+from moses_feature.choosing import plan as plan_module
+from moses_feature.choosing.plan import Plan, plan
+from moses_feature.choosing.run import Verdict
+from moses_feature.cli.systems import choose
+from moses_feature.doctor.examine import examine
+from moses_feature.runtime.errors import UsageError
+from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.sentences.training import train_sentences
+
+WORDS = ["the", "dog", "sees", "a", "cat", "big", "&apos;s", "house", "runs", "to", "é"]
+PAIRS = 1_300
+
+
+def train_little(part, minutes, model, seed) -> None:
+    assert minutes > 5
+    settings = SentenceSettings(sizes=TRANSFORMER_SIZES, updates=20, batch_size=16, seed=seed)
+    data = SentenceData(str(part.source), str(part.target), shortlist=20)
+    train_sentences(data, settings, model, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """Texts of words with two translations, one of which depends on the word before."""
+    folder = tmp_path_factory.mktemp("choosing")
+    choose_word = random.Random(3)
+    source, target, links = [], [], []
+    for _ in range(PAIRS):
+        words = [choose_word.choice(WORDS) for _ in range(choose_word.randint(3, 9))]
+        before = ["", *words]
+        source.append(" ".join(words))
+        target.append(
+            " ".join(
+                word.upper() + ("X" if before[n] < word and choose_word.random() < 0.9 else "")
+                for n, word in enumerate(words)
+            )
+        )
+        links.append(" ".join(f"{n}-{n}" for n in range(len(words))))
+    for name, lines in (("en", source), ("fr", target), ("links", links)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+BUILD = ("system", "build", "en", "fr", "s", "--alignment", "links", "--order", 2)
+
+
+@pytest.fixture
+def chosen(home, run, monkeypatch):
+    """A system of which all parts are kept, whatever they bring; built once."""
+    monkeypatch.setattr(choose, "_train", train_little)
+    monkeypatch.setattr(Verdict, "gains", True)
+    with chdir(home):
+        yield run(*BUILD, "--minutes", 60)
+
+
+def test_all_parts_are_kept(chosen, home, run):
+    """And the result is a system like any other."""
+    rows = [line.split(" | ")[0] for line in chosen.stdout.splitlines()[2:]]
+    assert rows == ["| an operation sequence model", "| lists rescored by the network"]
+    assert all(line.endswith("| kept |") for line in chosen.stdout.splitlines()[2:])
+    content = json.loads((home / "s/system.json").read_text())
+    assert content["built"] == "built"
+    assert content["rescoring"] == [["T", "network"], ["A", "mbr:network"]]
+    assert not content["external"]
+    parts = [Path("s", f"{name}.source").read_text().splitlines() for name in ("dev", "judged")]
+    assert all(len(part) == PAIRS // 10 for part in parts)
+    rest = Path("s/held-in.source").read_text().splitlines()
+    everything = [*parts[0], *parts[1], *rest]
+    assert sorted(everything) == sorted(Path("en").read_text().splitlines())
+    (translated,) = api.translate("s", ["the dog runs"])
+    assert len(translated.split()) == 3
+    assert not [f for f in examine("s") if f.severity == "problem"]
+    weights = Path("s/moses.ini").read_text()
+    assert "path=built.osm.arpa.gz" in weights
+    again = run(*BUILD, "--minutes", 60)
+    assert again.stderr.count(": done") == 8
+    assert again.stdout == chosen.stdout
+
+
+@pytest.mark.usefixtures("chosen")
+def test_another_text_or_directory_is_refused(home, run):
+    with chdir(home):
+        refused = run(*BUILD, "--minutes", 60, "--seed", 2, exit_code=2).stderr
+        assert "s holds a run with other building" in refused
+        for words, said in (
+            (("--osm", "--minutes", 9), "--minutes tries an operation sequence model"),
+            (("--dev", "en", "--minutes", 9), "--dev and --dev-reference go together"),
+            (("--dev", "en", "--dev-reference", "fr"), "go together, with --minutes"),
+        ):
+            assert said in run(*BUILD, *words, exit_code=2).stderr
+
+
+def test_too_few_sentences(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, line in (("en", "a b"), ("fr", "A B"), ("links", "0-0 1-1")):
+        Path(name).write_text(f"{line}\n" * 10)
+    refused = run(*BUILD, "--minutes", 60, exit_code=1).stderr
+    assert "expected 100 sentences at least, found 1" in refused
+
+
+@pytest.mark.usefixtures("chosen")
+def test_a_given_development_set(home, run, monkeypatch):
+    """It is prepared like the text, and nothing else is held out but what is judged."""
+    monkeypatch.setattr(plan_module, "LEAST_NETWORK", 1e9)
+    lines = [Path(home, name).read_text().splitlines(keepends=True)[:120] for name in ("en", "fr")]
+    with chdir(home):
+        for name, of in zip(
+            ("dev.en", "dev.fr", "dev.2.fr"), (*lines, lines[1][::-1]), strict=True
+        ):
+            Path(name).write_text("".join(of))
+        words = [*BUILD, "--minutes", 60]
+        words[4] = "given"
+        dev = "--dev", "dev.en", "--dev-reference", "dev.fr", "--dev-reference", "dev.2.fr"
+        done = run(*words, *dev)
+        assert "there is no time to train a network" in done.stderr
+        assert Path("given/dev.source").read_text() == Path("dev.en").read_text()
+        assert Path("given/dev.target.1").read_text() == Path("dev.2.fr").read_text()
+        held_in = Path("given/held-in.source").read_text().splitlines()
+        assert len(held_in) == PAIRS - PAIRS // 10
+        assert not json.loads(Path("given/system.json").read_text())["rescoring"]
+
+
+def test_a_verdict():
+    assert Verdict(10.0, 10.5, 0.05).gains
+    assert not Verdict(10.0, 10.5, 0.2).gains
+    assert not Verdict(10.5, 10.0, 0.01).gains
+    assert str(Verdict(10.0, 10.5, 0.2)) == "BLEU 10.00 to 10.50 (+0.50, p 0.200): left out"
+
+
+def test_the_plan_of_a_budget():
+    """9 runs: 8 iterations of the sentences to tune on, and the judged ones once."""
+    tuning = 9 * (8 * 1000 * (0.01 + 0.02) + 1000 * 0.01) / 60
+    expected = pytest.approx(100 - 1 - tuning - 10)
+    assert plan(100, 60, 0.01, 1000, 1000) == Plan(1000, 1000, expected)
+    slow = plan(60, 60, 0.1, 1000, 1000)
+    assert slow.pops < 1000
+    assert 9 * (8 * slow.tuned_on + 1000) * 0.1 * slow.pops / 1000 < 0.5 * 3600
+    assert plan(12, 60, 0.002, 200, 100).network == 0.0
+    with pytest.raises(UsageError, match=r"--minutes 1: this text needs [0-9]+ minutes at least"):
+        plan(1, 60, 0.1, 1000, 1000)
