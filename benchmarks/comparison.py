@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-COMMAND = "from moses_feature.cli.main import compare; compare()"
+COMMAND = "from moses_feature.cli.common.start import compare; compare()"
 
 
 def time_comparison(checkout: Path, options: list[str]) -> tuple[float, dict[str, float]]:

@@ -1,6 +1,6 @@
 """What each part brings on small corpora: one table of BLEU, chrF, p-values and minutes.
 
-    python benchmarks/small_corpora.py FOLDER WORK --variants base kneser-ney joint
+    python benchmarks/small_corpora.py FOLDER WORK --variants base osm network
     python benchmarks/small_corpora.py FOLDER WORK --final --variants base column
 
 FOLDER has a folder for each corpus, such as `tar-es`, with raw texts `train`, `dev`, `test` and
@@ -34,6 +34,8 @@ from moses_feature.metrics.metric import Metric
 JUDGED = 1_000
 """Pairs of the training text that are held out for decisions."""
 SEEDS = (1, 2, 3)
+POP_LIMIT = 200
+"""Of the search, for decisions; the final systems have the usual one."""
 CODE_OF_RULES = "es"
 """The language whose rules of tokenising are used for both sides."""
 COMMANDS = {
@@ -142,18 +144,23 @@ def column(corpus: Corpus) -> str:
     return ini
 
 
-def joint(corpus: Corpus) -> str:
-    """Train a joint model, and put it into the search."""
-    ini, model = corpus.path("joint.ini"), corpus.path("joint.model")
-    if not Path(ini).exists():
+def more_text(corpus: Corpus) -> str:
+    """Build with the target texts of the other corpora in the language model."""
+    folders = sorted(of for of in corpus.folder.parent.iterdir() if of.is_dir())
+    texts = [of / f"train.{corpus.sides[1]}" for of in folders if of != corpus.folder]
+    return build(corpus, "more-text", *(word for text in texts for word in ("--lm-text", text)))
+
+
+def network(corpus: Corpus) -> str:
+    """Train a Transformer; return the model."""
+    model = Path(corpus.path("network"))
+    if not (model.parent / "network.done").exists():
         texts = (corpus.path(f"system/text.{side}.gz") for side in ("source", "target"))
-        links = corpus.path("system/aligned.grow-diag-final-and.gz")
-        options = "--alignment", links, "--dropout", 0.2, "--self-normalisation", 0.1
-        resume = ["--resume"] if Path(model).exists() else []
-        words = *options, "--minutes", corpus.minutes, "--cooldown", 0.3, *resume
-        run("model", "train-joint", *texts, model, *words)
-        run("system", "add", corpus.path("system/moses.ini"), ini, "--model", model)
-    return ini
+        resume = ["--resume"] if model.exists() else []
+        words = "--architecture", "transformer", "--subwords", 1000, "--minutes", corpus.minutes
+        run("model", "train-sentences", *texts, model, *words, *resume)
+        (model.parent / "network.done").touch()
+    return str(model)
 
 
 def base(corpus: Corpus) -> str:
@@ -164,11 +171,10 @@ def base(corpus: Corpus) -> str:
 VARIANTS: dict[str, tuple[Callable[[Corpus], str], str]] = {
     "base": (base, "mira"),
     "mert": (base, "mert"),
-    "pro": (base, "pro"),
-    "kneser-ney": (lambda of: build(of, "kneser-ney", "--smoothing", "kneser-ney"), "mira"),
-    "good-turing": (lambda of: build(of, "good-turing", "--smoothing", "good-turing"), "mira"),
+    "osm": (lambda of: build(of, "osm", "--osm"), "mira"),
+    "more-text": (more_text, "mira"),
     "column": (column, "mira"),
-    "joint": (joint, "mira"),
+    "network": (base, "mira"),
 }
 """By name: what makes the ini, and the optimiser of its weights."""
 
@@ -188,7 +194,12 @@ def tuned(corpus: Corpus, name: str, judge: str) -> list[Path]:
             *("--test", corpus.text(judge, corpus.sides[0])),
             *("--test-reference", corpus.text(judge, corpus.sides[1])),
         ]
-        seeds = "--seeds", len(SEEDS), "--algorithm", algorithm
+        seeds = ["--seeds", len(SEEDS), "--algorithm", algorithm]
+        if not corpus.final:
+            seeds += ["--pop-limit", POP_LIMIT]
+        if name == "network":
+            path = network(corpus)
+            seeds += ["--rescore", f"{name}:T={path}", "--rescore", f"{name}:A=mbr:{path}"]
         run("mert-compare", *systems, *texts, "--work-dir", work, *seeds)
     return runs
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-COMMAND = "from moses_feature.cli.main import tune; tune()"
+COMMAND = "from moses_feature.cli.common.start import tune; tune()"
 
 
 def time_tuning(checkout: Path, options: list[str]) -> tuple[float, float, float, float]:

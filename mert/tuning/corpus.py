@@ -92,7 +92,13 @@ def check_chain(ini: MosesIni, corpus: Corpus, settings: DecoderSettings) -> flo
     step = max(1, len(filled) // PROBES)
     probes = filled[::step][:PROBES]
     decoder = make_decoder(
-        replace(settings, jobs=None, ray=None, cache=None),
+        replace(
+            settings,
+            jobs=None,
+            ray=None,
+            cache=None,
+            moses=replace(settings.moses, threads=1),
+        ),
         ini,
         [corpus.sentences[n] for n in probes],
     )

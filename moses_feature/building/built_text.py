@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_feature.building.held_out import AlignedText
-from moses_feature.building.settings import BuildSettings
+from moses_feature.building.settings import MOST_RATIO, BuildSettings
 from moses_feature.building.system import MODEL_TEXT, PREPARED, SIDES, BuildData
 from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import digest_of
@@ -28,12 +28,14 @@ class BuiltText:
         settings: how systems are built.
         model: a finished language model to use; None to estimate one.
         model_texts: more text for the language model.
+        ratio: pairs of sentences whose lengths differ so many times are left out; None for none.
     """
 
     files: AlignedText
     settings: BuildSettings = field(default_factory=BuildSettings)
     model: str | None = None
     model_texts: Sequence[str] = ()
+    ratio: int | None = None
 
 
 def text_of_system(directory: Path, documents: str | None) -> BuiltText:
@@ -62,7 +64,9 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
     model_texts = data.model_texts
     if data.languages:
         numbers = range(1, 1 + len(model_texts))
-        model_texts = [str(directory / MODEL_TEXT.format(number)) for number in numbers]
+        prepared = [directory / MODEL_TEXT.format(number) for number in numbers]
+        if all(path.exists() for path in prepared):  # older versions did not prepare them
+            model_texts = [*map(str, prepared)]
     alignment = next(iter(sorted(directory.glob("aligned.*.gz"))), directory / "aligned.gz")
     checked = {} if data.languages else dict(zip(SIDES, texts, strict=True))
     if data.documents and not documents:
@@ -76,7 +80,8 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
     _check_digests(checked, member(content, "inputs", list[dict[str, Any]], path, WHAT))
     text = AlignedText(*texts, str(alignment), documents or data.documents)
     how = record(BuildSettings, settings, path, WHAT)
-    return BuiltText(text, how, data.model, model_texts)
+    ratio = MOST_RATIO if data.languages else None
+    return BuiltText(text, how, data.model, model_texts, ratio)
 
 
 def _check_digests(files: Mapping[str, str], inputs: Sequence[Json]) -> None:

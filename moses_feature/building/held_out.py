@@ -47,7 +47,15 @@ class Part:
 
 
 def hold_out(
-    text: AlignedText, rest: Part, part: Part, *, longest: int, share: float, most: int, seed: int
+    text: AlignedText,
+    rest: Part,
+    part: Part,
+    *,
+    longest: int,
+    ratio: int | None = None,
+    share: float,
+    most: int,
+    seed: int,
 ) -> None:
     """Write the files of a part of a text, whole documents in a random order, and of the rest.
 
@@ -59,6 +67,7 @@ def hold_out(
         rest: the files of the rest.
         part: the files of the part.
         longest: words of a sentence at most.
+        ratio: see `read_texts`.
         share: the share of the sentence pairs that the part has.
         most: the most sentence pairs that it has; the last document may bring more.
         seed: of the choice of documents.
@@ -67,7 +76,7 @@ def hold_out(
         FormatError: texts, links or documents that do not belong together, or bad words.
         MosesFeatureError: a file cannot be read, or nothing would be left.
     """
-    pairs = read_texts(text.source, text.target, longest)
+    pairs = read_texts(text.source, text.target, longest, ratio)
     documents: Sequence[object] = range(len(pairs.kept))
     if text.documents:
         documents, _ = read_documents(text.documents, len(pairs.kept))

@@ -316,11 +316,12 @@ class _Build:
     def _write_model(self) -> None:
         """Estimate the language model of the target sentences and of further text."""
         path = self.directory / MODEL
+        texts = [*self._model_texts()]
         if self.data.model or path.exists():
             return
         self.report("language model", None)
         begun = time.monotonic()
-        more = map(sentences_of, self._model_texts())
+        more = map(sentences_of, texts)
         sentences = chain(self._texts.target.sentences(), chain.from_iterable(more))
         write_model(path, sentences, self.settings.order)
         self._note("language model", begun)

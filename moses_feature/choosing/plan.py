@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from moses_feature.runtime.errors import UsageError
 
 SYSTEMS, RUNS, ITERATIONS = 3, 3, 8
-"""The systems that are tuned, the tuning runs of each, and the iterations of a run, at most."""
+"""The systems that are tuned, the tuning runs of each, and the iterations of a run, at most; a
+system with a new feature has one more, which is counted for all."""
 POP_LIMITS = (1000, 500, 200)
 """Pop limits of the search, the best first; they are the last thing to be reduced."""
 FEWEST_TUNED = 200
@@ -17,7 +18,7 @@ TUNING = 0.5
 """The share of the minutes for tuning and judging all systems."""
 SCORING = 0.1
 """The share for scoring lists by a network, besides."""
-LEAST_NETWORK = 5.0
+LEAST_NETWORK = 10.0
 """Minutes; in fewer a network learns too little."""
 OPTIMISING = 0.02
 """Seconds that an iteration takes for a sentence besides decoding it."""
@@ -53,14 +54,15 @@ def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) 
     """
 
     def seconds(pops: int, sentences: int) -> float:
-        decoding = (ITERATIONS * sentences + judged) * each * pops / POP_LIMITS[0]
-        return SYSTEMS * RUNS * (decoding + ITERATIONS * OPTIMISING * sentences)
+        times = ITERATIONS + 1
+        decoding = (times * sentences + judged) * each * pops / POP_LIMITS[0]
+        return SYSTEMS * RUNS * (decoding + times * OPTIMISING * sentences)
 
     few = min(FEWEST_TUNED, tuned_on)
     for pops in POP_LIMITS:
         for sentences in dict.fromkeys((tuned_on, max(few, tuned_on // 2), few)):
             needed = seconds(pops, sentences)
-            if needed <= TUNING * 60 * minutes:
+            if needed <= min(TUNING * 60 * minutes, 60 * minutes - spent):
                 left = (60 * minutes - spent - needed) / 60 - SCORING * minutes
                 return Plan(pops, sentences, left if left >= LEAST_NETWORK else 0.0)
     least = max(seconds(POP_LIMITS[-1], few) / TUNING, spent + seconds(POP_LIMITS[-1], few)) / 60

@@ -9,7 +9,7 @@ text, with the weights that were found for that of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -38,9 +38,15 @@ from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.lines import LineReader, digest_of
 from moses_feature.moses.marked_models import MBR
 from moses_feature.moses.system_directory import INI, write_tuned
-from moses_feature.refining.stages import Stages
-from moses_feature.runtime.errors import MosesFeatureError
-from moses_feature.runtime.files import Json, locked_directory, open_output, write_whole
+from moses_feature.refining.stages import STAGES, Stages
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
+from moses_feature.runtime.files import (
+    STANDARD_STREAM,
+    Json,
+    locked_directory,
+    open_output,
+    write_whole,
+)
 from moses_feature.runtime.json_files import read_json, record
 
 HELD_OUT, MOST_HELD_OUT, FEWEST_HELD_OUT = 0.1, 1_000, 100
@@ -49,6 +55,9 @@ CHANCE = 0.1
 """A gain with a greater p-value may be chance, and is not worth a part."""
 PHRASES, OSM, NETWORK = "phrases", "osm", "network"
 """The names of the systems that are compared."""
+TOO_FEW = "too few to choose by; without --minutes, a system is built and not tuned"
+LONG, SEEN = 4, 0.05
+"""Blanks in a sentence that is hardly written twice, and the share of them that may be known."""
 RESCORED = 100
 """Translations of each sentence that a network rescores."""
 
@@ -105,8 +114,38 @@ def choose(task: Choosing, actions: Actions) -> Json:
         UsageError: the directory holds something else, or the minutes are too few.
         MosesFeatureError: bad texts, or too few sentences.
     """
+    _check_inputs(task)
     with locked_directory(task.directory, "building"):
+        if not (task.directory / STAGES).exists():
+            there = sorted(of.name for of in task.directory.iterdir() if of.name[0] != ".")
+            if there:
+                raise UsageError(
+                    f"{task.directory}: expected a new or empty directory, found {there[0]}"
+                )
         return _Run(task, actions).run()
+
+
+def _check_inputs(task: Choosing) -> None:
+    """Refuse texts that are too small, or do not belong together, before anything is built."""
+    if task.dev is not None:
+        text, references = task.dev
+        if STANDARD_STREAM in (text, *references):
+            raise UsageError("--dev is read several times: expected file names, found -")
+        _check_size(text, sum(1 for _ in _lines(text)))
+        Corpus.read(text, references)
+    with LineReader(task.data.source) as reader:
+        lines = sum(1 for _ in reader)
+    if lines < FEWEST_HELD_OUT / HELD_OUT:
+        raise MosesFeatureError(
+            f"{task.data.source}: expected {FEWEST_HELD_OUT / HELD_OUT:.0f} sentence pairs at "
+            f"least, a tenth of which are judged, found {lines}: {TOO_FEW}"
+        )
+
+
+def _check_size(path: str | Path, found: int) -> None:
+    if found < FEWEST_HELD_OUT:
+        expected = f"expected {FEWEST_HELD_OUT} sentences at least"
+        raise MosesFeatureError(f"{path}: {expected}, found {found}: {TOO_FEW}")
 
 
 @dataclass(frozen=True)
@@ -148,13 +187,17 @@ class _Run:
     def run(self) -> Json:
         """Do all stages that are not done."""
         task, data = self._task, self._task.data
-        files = {"source": data.source, "target": data.target, "alignment": data.alignment}
+        names = "source", "target", "alignment", "documents"
+        files = {name: getattr(data, name) for name in names}
+        files |= {f"lm-text {n}": path for n, path in enumerate(data.model_texts, 1)}
         if task.dev is not None:
             files["dev"] = task.dev[0]
             files |= {f"dev-reference {n}": path for n, path in enumerate(task.dev[1], 1)}
         identity = {
             "texts": {name: path and digest_of(path) for name, path in files.items()},
             "building": asdict(task.settings),
+            "model": data.model,
+            "languages": data.languages and [*data.languages],
             "seed": task.seed,
         }
         stages = Stages(self._home, identity, True, self._do.say)
@@ -162,18 +205,21 @@ class _Run:
         stages.run("holding parts of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build_rest)
         found = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
-        names = Plan.__dataclass_fields__
-        planned = record(Plan, {name: found[name] for name in names}, self._home, "a plan")
+        of_plan = {name: found[name] for name in Plan.__dataclass_fields__}
+        planned = record(Plan, of_plan, self._home, "a plan")
         of_osm = stages.run("an operation sequence model", lambda: self._try(planned, PHRASES, OSM))
         best = OSM if of_osm["kept"] else PHRASES
         runs = of_osm["runs"]
+        if found["minutes"] != task.minutes:
+            self._do.say(f"what was planned for {found['minutes']:g} minutes is done")
         if planned.network:
-            stages.run("training a network", lambda: self._train(planned))
-            of_network = stages.run(
-                "lists rescored by the network", lambda: self._try(planned, best, NETWORK)
-            )
-            best = NETWORK if of_network["kept"] else best
-            runs = runs | of_network["runs"]
+            trained = stages.run("training a network", lambda: self._train(planned))
+            if trained["failed"] is None:
+                of_network = stages.run(
+                    "lists rescored by the network", lambda: self._try(planned, best, NETWORK)
+                )
+                best = NETWORK if of_network["kept"] else best
+                runs = runs | of_network["runs"]
         else:
             self._do.say("there is no time to train a network")
         stages.run("writing the system", lambda: self._write(best, of_osm["kept"], runs[best]))
@@ -190,20 +236,22 @@ class _Run:
 
     def _hold_out(self) -> None:
         task, text = self._task, self._text.files
-        longest, most = self._text.settings.longest, MOST_HELD_OUT
-        held = {"longest": longest, "most": most, "seed": task.seed}
-        hold_out(text, self._rest, self._judged, share=HELD_OUT, **held)
+        longest, ratio = self._text.settings.longest, self._text.ratio
+
+        def hold(of: AlignedText, part: Part, share: float) -> None:
+            rest, most, seed = self._rest, MOST_HELD_OUT, task.seed
+            hold_out(
+                of, rest, part, longest=longest, ratio=ratio, share=share, most=most, seed=seed
+            )
+
+        hold(text, self._judged, HELD_OUT)
         if task.dev is None:
-            share = HELD_OUT / (1 - HELD_OUT)
-            hold_out(_aligned(self._rest), self._rest, self._dev, share=share, **held)
+            hold(_aligned(self._rest), self._dev, HELD_OUT / (1 - HELD_OUT))
         else:
             self._prepare_dev(*task.dev)
+            self._warn_of_seen()
         for part in (self._dev, self._judged):
-            if (found := len(_corpus(part))) < FEWEST_HELD_OUT:
-                raise MosesFeatureError(
-                    f"{part.source}: expected {FEWEST_HELD_OUT} sentences at least, found {found}: "
-                    "too few to choose by; without --minutes, a system is built and not tuned"
-                )
+            _check_size(part.source, len(_corpus(part)))
 
     def _prepare_dev(self, text: str, references: Sequence[str]) -> None:
         """Write the given development set as the tables have their text."""
@@ -219,8 +267,21 @@ class _Run:
                 preparer = Preparer(preparation_of(content, side, self._whole))
                 file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
 
+    def _warn_of_seen(self) -> None:
+        """Say which texts have sentences of the given development set."""
+        dev = {line for line in _lines(self._dev.target) if line.count(b" ") >= LONG}
+        for path in map(str, (self._rest.target, *self._text.model_texts)):
+            seen = dev.intersection(_lines(path))
+            if len(seen) > SEEN * len(dev):
+                self._do.say(
+                    f"warning: {path} has {len(seen):,} of the {len(dev):,} longer translations to "
+                    "tune on: the weights will be wrong for new text"
+                )
+
     def _build_rest(self) -> None:
         text, rest = self._text, _aligned(self._rest)
+        if text.model:
+            self._do.say(f"{text.model} is used as it is: has it seen the text, too?")
         data = BuildData(rest.source, rest.target, rest.alignment, text.model, text.model_texts)
         with self._do.building() as show:
             build(data, text.settings, self._built, self._do.command, show)
@@ -230,7 +291,8 @@ class _Run:
         """Estimate an operation sequence model of a text, and write an ini that names it."""
         model = output.with_suffix(".arpa.gz")
         if not model.exists():
-            pairs = read_texts(text.source, text.target, self._text.settings.longest)
+            how = self._text.settings.longest, self._text.ratio
+            pairs = read_texts(text.source, text.target, *how)
             assert text.alignment is not None  # noqa: S101  # a built system has links
             bitext = read_alignment(text.alignment, pairs)[0]
             write_model(model, operation_sentences(bitext), ORDER, PRUNED)
@@ -248,7 +310,7 @@ class _Run:
             f"{1 / each:.0f} sentences a second: weights on {found.tuned_on:,} sentences, pop "
             f"limit {found.pops}, {found.network:.0f} minutes for a network; judged on {judged:,}"
         )
-        return asdict(found)
+        return {**asdict(found), "minutes": self._task.minutes}
 
     def _candidate(self, name: str, best: str = PHRASES) -> Candidate:
         """Return a system of the rest; a network rescores the lists of the best other one."""
@@ -284,8 +346,14 @@ class _Run:
         runs = {of: _best_run(results[of]).seed for of in (before, name)}
         return {**asdict(verdict), "kept": verdict.gains, "runs": runs}
 
-    def _train(self, planned: Plan) -> None:
-        self._do.train(self._rest, planned.network, self._network)
+    def _train(self, planned: Plan) -> Json:
+        """Train a network; one that cannot be trained is left out."""
+        try:
+            self._do.train(self._rest, planned.network, self._network)
+        except MosesFeatureError as error:
+            self._do.say(f"the network is left out: {error}")
+            return {"failed": f"{error}"}
+        return {"failed": None}
 
     def _write(self, best: str, osm: bool, seed: int) -> None:
         """Write the system of the whole text, with the weights of the best run."""
@@ -315,6 +383,11 @@ def _aligned(part: Part) -> AlignedText:
     return AlignedText(str(part.source), str(part.target), links, documents)
 
 
+def _lines(path: str | Path) -> Iterator[bytes]:
+    with LineReader(path) as reader:
+        yield from (line.strip() for line in reader)
+
+
 def _reference(part: Part, number: int) -> Path:
     """Return a translation of a part, counted from 0."""
     return part.target.with_name(f"{part.target.name}{f'.{number}' if number else ''}")
@@ -335,5 +408,7 @@ def _verdict(before: SystemResult, after: SystemResult) -> Verdict:
 
 
 def _best_run(system: SystemResult) -> Run:
-    """Return the run with the best BLEU on the development set, the first of equal ones."""
-    return max(system.runs, key=lambda run: run.dev_score)
+    """Return the run with the best BLEU on the development set, one that uses all parts if any."""
+    return max(
+        system.runs, key=lambda run: (not (run.kept_order or run.kept_baseline), run.dev_score)
+    )

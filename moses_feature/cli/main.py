@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
@@ -16,7 +15,7 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.common.gone import COMMANDS
-from moses_feature.cli.common.start import loading, start
+from moses_feature.cli.common.start import loading
 
 GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "table": (
@@ -139,11 +138,3 @@ for _name, (_help, _places) in GROUPS.items():
     moses_feature.add_command(
         LazyGroup(_places, name=_name, help=_help, context_settings=HELP, no_args_is_help=True)
     )
-
-
-main = partial(start, "moses_feature.cli.main:moses_feature")
-augment = partial(start, "moses_feature.cli.tables.augment:augment_phrase_table")
-compare = partial(start, "moses_feature.cli.tuning.compare:mert_compare")
-decode = partial(start, "moses_feature.cli.tuning.decode:mert_decode")
-optimize = partial(start, "moses_feature.cli.tuning.optimise:mert_optimize")
-tune = partial(start, "moses_feature.cli.tuning.tune:mert_tune")

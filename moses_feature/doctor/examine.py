@@ -99,11 +99,9 @@ def examine(
     if ini is None:
         return
     yield from _check_tuned(directory, ini)
-    yield from check_factors(ini)
-    yield from check_weights(ini)
-    of_files = [*check_files(ini)]
-    yield from of_files
-    if all(finding.severity != "problem" for finding in of_files):
+    of_ini = [*check_factors(ini), *check_weights(ini), *check_files(ini)]
+    yield from of_ini
+    if all(finding.severity != "problem" for finding in of_ini):
         yield from _check_decoding(ini)
     of_input = yield from _read_texts([text] if text is not None else [])
     of_references = yield from _read_texts(references)
@@ -169,7 +167,11 @@ def _read(system: SystemDirectory) -> Generator[Finding, None, MosesIni | None]:
 def _check_decoding(ini: MosesIni) -> Iterator[Finding]:
     """Yield what the embedded decoder refuses, if it would refuse anything."""
     try:
-        System.of_ini(ini)
+        read = MosesIni.read(ini.path)
+    except MosesFeatureError:
+        return  # its faults are known
+    try:
+        System.of_ini(read)
     except MosesFeatureError as error:
         yield Finding(
             "warning",

@@ -224,7 +224,8 @@ class _Run:
     def _hold_out(self) -> None:
         of, seed = (self._text.files, self._rest, self._part), self._settings.seed
         longest = self._text.settings.longest
-        hold_out(*of, longest=longest, share=HELD_OUT, most=MOST_HELD_OUT, seed=seed)
+        ratio, most = self._text.ratio, MOST_HELD_OUT
+        hold_out(*of, longest=longest, ratio=ratio, share=HELD_OUT, most=most, seed=seed)
         if (sentences := len(self._corpus())) < FEWEST_HELD_OUT:
             raise MosesFeatureError(
                 f"{self._text.files.source}: expected {round(FEWEST_HELD_OUT / HELD_OUT)} sentence "

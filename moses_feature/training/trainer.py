@@ -139,6 +139,9 @@ class Trainer:
         gained = f"; {what}{objective.sign * best:.4f}{objective.unit}" if best < math.inf else ""
         logger.info("training ended: %s%s", reason, gained)
         if reason != INTERRUPTED:
+            if self._settings.minutes is not None:
+                minutes, updates = self._settings.minutes, self.state.update
+                logger.info("elsewhere: --updates %d instead of --minutes %g", updates, minutes)
             if not ends_in_warmup and self.state.update < warmup:
                 self._advise_on_warmup(f"{self.state.update} updates were")
             if too_little := ", and ".join(self._learnt_too_little()):

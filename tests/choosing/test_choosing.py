@@ -26,7 +26,7 @@ PAIRS = 1_300
 
 
 def train_little(part, minutes, model, seed) -> None:
-    assert minutes > 5
+    assert minutes > 10
     settings = SentenceSettings(sizes=TRANSFORMER_SIZES, updates=20, batch_size=16, seed=seed)
     data = SentenceData(str(part.source), str(part.target), shortlist=20)
     train_sentences(data, settings, model, torch.device("cpu"))
@@ -108,7 +108,11 @@ def test_too_few_sentences(run, tmp_path, monkeypatch):
     for name, line in (("en", "a b"), ("fr", "A B"), ("links", "0-0 1-1")):
         Path(name).write_text(f"{line}\n" * 10)
     refused = run(*BUILD, "--minutes", 60, exit_code=1).stderr
-    assert "expected 100 sentences at least, found 1" in refused
+    assert "en: expected 1000 sentence pairs at least" in refused
+    dev = "--dev", "en", "--dev-reference", "fr"
+    refused = run(*BUILD, "--minutes", 60, *dev, exit_code=1).stderr
+    assert "en: expected 100 sentences at least, found 10" in refused
+    assert not Path("s/built").exists()
 
 
 @pytest.mark.usefixtures("chosen")
@@ -126,6 +130,7 @@ def test_a_given_development_set(home, run, monkeypatch):
         dev = "--dev", "dev.en", "--dev-reference", "dev.fr", "--dev-reference", "dev.2.fr"
         done = run(*words, *dev)
         assert "there is no time to train a network" in done.stderr
+        assert "warning: given/held-in.target has " in done.stderr
         assert Path("given/dev.source").read_text() == Path("dev.en").read_text()
         assert Path("given/dev.target.1").read_text() == Path("dev.2.fr").read_text()
         held_in = Path("given/held-in.source").read_text().splitlines()
@@ -141,13 +146,13 @@ def test_a_verdict():
 
 
 def test_the_plan_of_a_budget():
-    """9 runs: 8 iterations of the sentences to tune on, and the judged ones once."""
-    tuning = 9 * (8 * 1000 * (0.01 + 0.02) + 1000 * 0.01) / 60
+    """9 runs: 9 iterations of the sentences to tune on, and the judged ones once."""
+    tuning = 9 * (9 * 1000 * (0.01 + 0.02) + 1000 * 0.01) / 60
     expected = pytest.approx(100 - 1 - tuning - 10)
     assert plan(100, 60, 0.01, 1000, 1000) == Plan(1000, 1000, expected)
     slow = plan(60, 60, 0.1, 1000, 1000)
     assert slow.pops < 1000
-    assert 9 * (8 * slow.tuned_on + 1000) * 0.1 * slow.pops / 1000 < 0.5 * 3600
-    assert plan(12, 60, 0.002, 200, 100).network == 0.0
+    assert 9 * (9 * slow.tuned_on + 1000) * 0.1 * slow.pops / 1000 < 0.5 * 3600
+    assert plan(15, 60, 0.002, 200, 100).network == 0.0
     with pytest.raises(UsageError, match=r"--minutes 1: this text needs [0-9]+ minutes at least"):
         plan(1, 60, 0.1, 1000, 1000)

@@ -315,3 +315,15 @@ def test_tables_of_the_wrong_kind_are_told_apart(run, tmp_path):
     assert "tabs at line 1: expected 3 to 7 fields" in result.stderr
     (tmp_path / "t").write_bytes(TABLES["one line"])
     run("augment-phrase-table", "t", "out", "--model", "m")
+
+
+def test_a_command_begins_without_heavy_modules():
+    """Ctrl-C must be quiet from the first moment: nothing is imported before it is caught."""
+    program = (
+        "import sys; before = set(sys.modules); import moses_feature.cli.common.start; "
+        "print(*sorted(name for name in set(sys.modules) - before if 'moses' not in name))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert not {"click", "numpy", "numba", "torch", "logging"} & set(done.stdout.split())

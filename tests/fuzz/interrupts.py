@@ -22,11 +22,11 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 DECODE, TUNE, OPTIMISE = (
-    f"from moses_feature.cli.main import {name}; {name}()"
+    f"from moses_feature.cli.common.start import {name}; {name}()"
     for name in ("decode", "tune", "optimize")
 )
 AUGMENT, MAIN = (
-    f"from moses_feature.cli.main import {name}; {name}()" for name in ("augment", "main")
+    f"from moses_feature.cli.common.start import {name}; {name}()" for name in ("augment", "main")
 )
 SIZES = "hidden=8 embedding=8 maxout=8"
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}

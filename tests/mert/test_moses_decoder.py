@@ -232,7 +232,7 @@ def test_sigterm_ends_moses_and_removes_its_tables(toy, stand_in, tmp_path):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "text").write_text("a b c\nd\n")
     words = ["--dev", "text", "--dev-reference", "text", "--work-dir", "w", "--decoder", "moses"]
-    program = "from moses_feature.cli.main import tune; tune()"
+    program = "from moses_feature.cli.common.start import tune; tune()"
     tuner = subprocess.Popen(
         [sys.executable, "-c", program, toy.ini.path, *words, "--moses", stand_in],
         cwd=tmp_path,

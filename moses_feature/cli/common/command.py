@@ -80,7 +80,7 @@ class Command(click.Command):
                 pass  # nothing to continue
             elif "resume" in ctx.params:
                 hint = "; the same command with --resume continues"
-            elif "work_dir" in ctx.params:
+            elif "work_dir" in ctx.params or ctx.command.name == "build":
                 hint = "; the same command continues"
             terminated = isinstance(error, Terminated)
             click.echo(f"\n{'terminated' if terminated else 'interrupted'}{hint}", err=True)

@@ -40,7 +40,6 @@ OPTIONS: Mapping[str, str] = {
             "projection",
             "rank",
             "second",
-            "source-window",
             "units",
         )
     },

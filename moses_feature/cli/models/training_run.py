@@ -50,6 +50,7 @@ def train_and_show(
     resume: bool,
     examples: str,
     plan: bool = False,
+    again: str = "the same command with --resume",
 ) -> None:
     """Train a network in a model directory, show the progress, and end in order on a signal.
 
@@ -64,6 +65,7 @@ def train_and_show(
         resume: continue from the checkpoint in the directory.
         examples: the name of the examples of an update.
         plan: stop when the plan has been printed, and keep nothing.
+        again: what continues an interrupted run.
     """
     from moses_feature.training.ranks import joined
     from moses_feature.training.trainer import RunControl
@@ -90,7 +92,7 @@ def train_and_show(
             train(data, settings, directory, device, control)
     if came():
         yet = "" if (directory / CONFIG).exists() else ", no model yet"
-        click.echo(f"saved in {directory}{yet}; the same command with --resume continues", err=True)
+        click.echo(f"saved in {directory}{yet}; {again} continues", err=True)
         sys.exit(INTERRUPTED if came() == signal.SIGINT else TERMINATED)
 
 

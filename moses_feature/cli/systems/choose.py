@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import click
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.device import DeviceOptions
 from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.start import INTERRUPTED
 from moses_feature.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 NETWORK = "transformer"
 SUBWORDS = ((20_000, 1_000), (100_000, 4_000))
 """Sentence pairs, and the subwords of a network for fewer; for more, those of its recipe."""
+SMALL = {"batch_size": 32, "warmup": 200, "learning_rate": 0.002}
+"""How a network is trained on few pairs, of which its recipe's batches would make few updates."""
 
 
 def choose_system(
@@ -36,6 +40,16 @@ def choose_system(
 
     if settings.osm:
         raise UsageError("--minutes tries an operation sequence model: not with --osm")
+    paths = (data.source, data.target, data.alignment, data.documents)
+    source, target, alignment, documents = (of and str(Path(of).absolute()) for of in paths)
+    data = replace(
+        data,
+        source=source or "",
+        target=target or "",
+        alignment=alignment,
+        documents=documents,
+        model_texts=[str(Path(of).absolute()) for of in data.model_texts],
+    )
     task = Choosing(data, settings, directory, minutes, dev, settings.seed)
     actions = Actions(
         lambda part, left, model: _train(part, left, model, settings.seed),
@@ -76,9 +90,16 @@ def _train(part: Part, minutes: float, model: Path, seed: int) -> None:
         subwords_from=recipe.subwords_from,
     )
     sizes = recipe.presets[recipe.preset or "small"]
-    run = recipe.of_run({"minutes": minutes, "seed": seed}, sizes)
+    of_size = SMALL if pairs < SUBWORDS[0][0] else {}
+    run = recipe.of_run({"minutes": minutes, "seed": seed, **of_size}, sizes)
     on = DeviceOptions("auto", None).prepare()
-    train_and_show(train_sentences, data, run, model, on, holds_model(model), "sentence pairs")
+    given = data, run, model, on, holds_model(model), "sentence pairs"
+    try:
+        train_and_show(train_sentences, *given, again="the same command")
+    except SystemExit as error:
+        if error.code == INTERRUPTED:
+            raise KeyboardInterrupt from None
+        raise
 
 
 @contextmanager
