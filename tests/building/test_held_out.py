@@ -56,6 +56,17 @@ def test_whole_documents(text, tmp_path):
     assert part["documents"] == sorted(part["documents"], key=part["documents"].index)
 
 
+def test_pairs_of_unequal_lengths(text, tmp_path):
+    """Those of raw texts, as `system build` leaves them out."""
+    lines = Path(text.target).read_text().splitlines()
+    lines[3] = " ".join(["le"] * 30)
+    Path(text.target).write_text("".join(f"{line}\n" for line in lines))
+    counts = [
+        sum(len(of["source"]) for of in split(text, tmp_path, ratio=ratio)) for ratio in (None, 9)
+    ]
+    assert counts == [LINES - 2, LINES - 3]
+
+
 def test_single_lines_and_the_most_of_them(text, tmp_path):
     text = AlignedText(text.source, text.target)
     rest, part = split(text, tmp_path)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from click.testing import CliRunner
-from helpers.candidates import planted
+from helpers.candidates import planted, random_candidates
 from helpers.toy import make_toy, random_neural_lm, write_corpus
 
 from mert.comparison.results import Run, notes_on_weights
@@ -33,8 +33,9 @@ from mert.comparison.significance import (
 from mert.optimisers.candidates import SearchSpace, normalised
 from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import read_candidates
-from mert.settings import OPTIMIZERS, TuningSettings
+from mert.settings import OPTIMIZERS, DecoderSettings, MosesSettings, TuningSettings
 from mert.tuning.corpus import Corpus
+from mert.tuning.plan import Plan, seconds_of
 from mert.tuning.state import read_run
 from moses_feature.cli.tuning.compare import mert_compare
 from moses_feature.cli.tuning.decode import mert_decode
@@ -557,6 +558,21 @@ def test_mert_compare(task, tmp_path):
 
 
 @pytest.mark.usefixtures("other_system")
+def test_plans(task, tmp_path):
+    """They are printed alone, and nothing is written."""
+    one = invoke(mert_tune, arguments(task, tmp_path / "w", "--plan", "--max-iterations", 7)).stdout
+    assert re.search(r"an iteration decodes for \d+ s; 1 run of 7 iterations: \d+ s at most", one)
+    both = invoke(mert_compare, compare_arguments(task, tmp_path / "w", "--plan")).stdout
+    assert re.search(r"for \d+ s or \d+ s, a test set for \d+ s or \d+ s; 6 runs of 3 iter", both)
+    assert not (tmp_path / "w").exists()
+    assert Plan([10.0, 20.0], 5, 3, [2.0, 4.0]).total == 3 * (5 * 30 + 6)
+    corpus = Corpus.read(task / "11.in", [task / "11.ref"])
+    assert seconds_of(corpus, 0.1, DecoderSettings(jobs=5)) == pytest.approx(0.1 * 25 / 5)
+    by_moses = DecoderSettings("moses", moses=MosesSettings(threads=2))
+    assert seconds_of(corpus, 0.1, by_moses) == pytest.approx(0.1 * 25 / 2)
+
+
+@pytest.mark.usefixtures("other_system")
 def test_a_new_feature_never_loses_on_dev(task, tmp_path):
     """The baseline's weights come first, and are kept if nothing better is found."""
     short = "--max-iterations", 1, "--seeds", 2
@@ -571,6 +587,12 @@ def test_a_new_feature_never_loses_on_dev(task, tmp_path):
         assert state.iterations[0].quality == pytest.approx(before.quality, abs=1e-3)
         assert state.best.quality >= before.quality - 1e-3
         assert len(state.iterations) == 2
+        second = dict(zip(names, state.iterations[1].weights, strict=True))
+        own = FeatureSet.of_ini(MosesIni.read(task / "other.ini"))
+        of_ini = dict(zip(names, own.weights[own.tuneable], strict=True))
+        new = of_ini.pop("TM0_2") / np.abs([*of_ini.values()]).sum()
+        assert second.pop("TM0_2") == pytest.approx(new * np.abs([*first.values()]).sum())
+        np.testing.assert_allclose([*second.values()], before.weights, rtol=1e-5)
     one = arguments(task, tmp_path / "one", "--start", tuned / "moses.ini", *short[:2])
     one = [str(task / "other.ini"), *one[1:]]
     invoke(mert_tune, one)
@@ -828,6 +850,15 @@ def test_planted_weights_are_recovered_by(name):
     assert found.quality >= found.start_quality
     again = optimizer(name)(candidates, space, 1)
     assert np.array_equal(found.weights, again.weights)
+
+
+def test_mira_leaves_its_start():
+    """Weights that are the best on the lists at hand may be bad for all others."""
+    candidates = random_candidates()
+    start = optimizer("mert")(candidates, SearchSpace.around(np.ones(5)), 1).weights
+    found = optimizer("mira")(candidates, SearchSpace.around(start), 1)
+    assert found.start_quality > found.quality
+    assert not np.allclose(normalised(found.weights), start)
 
 
 def test_an_unknown_algorithm():
