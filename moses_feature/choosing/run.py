@@ -92,8 +92,8 @@ class Actions:
     """What the caller brings: training, and how progress is shown.
 
     Attributes:
-        train: trains a network for sentences on texts, with their links, for so many minutes, in a
-            model directory, or continues.
+        train: trains a network for sentences on the texts of a part, for so many minutes, in a
+            model directory; one that was interrupted is trained further.
         building: a context in which a build shows its progress.
         comparing: a context in which tuning shows its progress, given the sentences of both texts.
         say: called with lines for the user.
@@ -108,7 +108,7 @@ class Actions:
 
 
 def choose(task: Choosing, actions: Actions) -> Json:
-    """Build the best system, or go on with it; return what was found, by stages.
+    """Build the best system, or continue a build that was killed; return what each stage found.
 
     Raises:
         UsageError: the directory holds something else, or the minutes are too few.

@@ -6,7 +6,8 @@ import logging
 import resource
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -103,6 +104,13 @@ class Progress:
             return ""
         seconds = (now - self._base[0]) * (1.0 - share) / (share - self._base[1])
         return f", {seconds / 60:.1f} min left"
+
+
+@contextmanager
+def building_progress() -> Iterator[Callable[[str, float | None], None]]:
+    """Show the progress of a build: its current step, and the share of it that is done."""
+    with Progress(has_end=True) as bar:
+        yield bar.show
 
 
 class AugmentReporter:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import click
 
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.device import DeviceOptions
-from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.progress import building_progress
 from moses_feature.cli.common.start import INTERRUPTED
 from moses_feature.runtime.errors import UsageError
 
@@ -53,7 +53,7 @@ def choose_system(
     task = Choosing(data, settings, directory, minutes, dev, settings.seed)
     actions = Actions(
         lambda part, left, model: _train(part, left, model, settings.seed),
-        _building,
+        building_progress,
         _comparing,
         lambda line: click.echo(line, err=True),
         command_line(),
@@ -102,15 +102,7 @@ def _train(part: Part, minutes: float, model: Path, seed: int) -> None:
         raise
 
 
-@contextmanager
-def _building() -> Iterator[Callable[[str, float | None], None]]:
-    with Progress(has_end=True) as bar:
-        yield bar.show
+def _comparing(dev: int, judged: int) -> AbstractContextManager[Callable[[str, int], None]]:
+    from moses_feature.cli.tuning.options import decoding_progress
 
-
-@contextmanager
-def _comparing(dev: int, judged: int) -> Iterator[Callable[[str, int], None]]:
-    from moses_feature.cli.tuning.options import DecodingProgress
-
-    with Progress(has_end=True) as bar:
-        yield DecodingProgress(bar, {"test": judged, "decoding": dev})
+    return decoding_progress({"test": judged, "decoding": dev})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import click
 
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.device import DeviceOptions
-from moses_feature.cli.common.progress import Progress
+from moses_feature.cli.common.progress import building_progress
 from moses_feature.cli.models.training_options import TrainingOptions
 from moses_feature.moses.words import WordOptions
 from moses_feature.phrases.table_words import TableWords
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from moses_feature.building.built_text import BuiltText
     from moses_feature.phrases.refinement.lists import RefineData
     from moses_feature.phrases.settings import RefineSettings
-    from moses_feature.refining.run import Actions, Report, Show
+    from moses_feature.refining.run import Actions, Report
 
 BUDGETS = ("updates", "epochs", "minutes")
 
@@ -154,24 +153,17 @@ def _actions(
         with pools as open_pool:
             augment(system, output, models, open_pool, settings)
 
-    return Actions(train_for, refine_with, score_for, _building, _decoding, _say, command_line())
+    return Actions(
+        train_for, refine_with, score_for, building_progress, _decoding, _say, command_line()
+    )
 
 
 def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-@contextmanager
-def _building() -> Iterator[Show]:
-    """Show the progress of a build."""
-    with Progress(has_end=True) as bar:
-        yield bar.show
-
-
-@contextmanager
-def _decoding(sentences: int) -> Iterator[Report]:
+def _decoding(sentences: int) -> AbstractContextManager[Report]:
     """Show the progress of decoding."""
-    from moses_feature.cli.tuning.options import DecodingProgress
+    from moses_feature.cli.tuning.options import decoding_progress
 
-    with Progress(has_end=True) as bar:
-        yield DecodingProgress(bar, {"decoding": sentences})
+    return decoding_progress({"decoding": sentences})

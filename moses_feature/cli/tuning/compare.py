@@ -11,12 +11,11 @@ from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line
 from moses_feature.cli.common.paths import READ_SYSTEM
-from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.tuning.options import (
     TUNING,
-    DecodingProgress,
     decoder_options,
+    decoding_progress,
     force_option,
     plan_option,
     tuning_options,
@@ -117,7 +116,7 @@ def mert_compare(
         )
         return
     sizes = {"test": len(test_corpus), "decoding": len(dev_corpus or ())}
-    with Progress(has_end=True) as bar:
+    with decoding_progress(sizes) as report:
         comparison = compare(
             candidates,
             dev_corpus,
@@ -129,7 +128,7 @@ def mert_compare(
             outputs=finished,
             command=command_line(),
             force=force,
-            report=DecodingProgress(bar, sizes),
+            report=report,
         )
     click.echo(as_markdown(comparison))
     click.echo(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mert.settings import DECODERS, OPTIMIZERS, DecoderSettings, MosesSettings, TuningSettings
@@ -154,6 +156,14 @@ tuning_options = OptionGroup(
     ),
     option("max-iterations", "Decoding runs at most.", default=TUNING.max_iterations),
 )
+
+
+@contextmanager
+def decoding_progress(sentences: dict[str, int]) -> Iterator[Callable[[str, int], None]]:
+    """Show the progress of decoding; see `DecodingProgress`."""
+    with Progress(has_end=True) as bar:
+        yield DecodingProgress(bar, sentences)
+
 
 plan_option = option(
     "plan", "Only translate a few sentences, and print how long the whole may take."

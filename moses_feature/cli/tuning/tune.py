@@ -11,12 +11,11 @@ from mert.settings import DecoderSettings, TuningSettings
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line
 from moses_feature.cli.common.paths import READ_INI
-from moses_feature.cli.common.progress import Progress
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.cli.tuning.options import (
     TUNING,
-    DecodingProgress,
     decoder_options,
+    decoding_progress,
     force_option,
     plan_option,
     tuning_options,
@@ -91,7 +90,7 @@ def mert_tune(
     identity = {**identity_of(system, corpus), "decoder": decoder_identity(decoder_choice)}
     decoder = make_decoder(decoder_choice, system, corpus.sentences)
     try:
-        with Progress(has_end=True) as bar:
+        with decoding_progress({"decoding": len(corpus)}) as report:
             state = tune_system(
                 system,
                 corpus,
@@ -102,7 +101,7 @@ def mert_tune(
                 before=before,
                 command=command_line(),
                 force=force,
-                report=DecodingProgress(bar, {"decoding": len(corpus)}),
+                report=report,
             )
     finally:
         decoder.close()
