@@ -4,6 +4,7 @@
 # make test-all: the slow tests and the documentation, too.
 # make fuzz: damaged files and interrupts, for an hour or two.
 # make docs: the documentation, in docs/_build/html.
+# make options: docs/reference/options.md, which lists all options, renewed.
 # make constraints: the newest versions of everything, in constraints.txt.
 # make bench TABLE=phrase-table.gz: scoring and training, against a naive twin and the machine.
 # All set up a virtual environment first; PYTHON chooses the interpreter (3.11 to 3.14).
@@ -15,7 +16,7 @@ CONSTRAINTS ?= constraints.txt
 RUN := examples/quickstart/run
 TABLE ?= $(RUN)/system/phrase-table.gz
 
-.PHONY: demo demo-all test test-all fuzz lint docs constraints bench clean
+.PHONY: demo demo-all test test-all fuzz lint docs options constraints bench clean
 
 $(VENV)/package: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +47,9 @@ lint: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+options: $(VENV)/installed
+	$(BIN)/python docs/write_options.py
 
 fuzz: $(VENV)/installed
 	$(BIN)/python tests/fuzz/readers.py --examples 100000

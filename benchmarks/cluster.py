@@ -26,7 +26,7 @@ from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.tables.augment import LINES_PER_PART, augment
 from moses_feature.tables.column_models import load_column_models
 from moses_feature.tables.columns import NewColumns, ScoredPart
-from moses_feature.tables.parts import Part, PartReader
+from moses_feature.tables.parts import PartOfTable, PartReader
 from moses_feature.tables.settings import AugmentSettings
 
 
@@ -55,7 +55,9 @@ def main() -> None:
         packed, seconds = timed(lambda: [columns.pack(part) for part in parts])
         row("packing, one core", lines, seconds)
         log_probs = [np.full(len(one.target_lengths), -3.21) for (one,) in packed]
-        grown, seconds = timed(lambda: [columns.append([values]) for values in log_probs])
+        grown, seconds = timed(
+            lambda: [columns.append(*of) for of in enumerate([v] for v in log_probs)]
+        )
         row("growing and compressing, one core", lines, seconds)
         output = str(Path(scratch) / "out.gz")
         for name, answers in (
@@ -84,7 +86,7 @@ def row(name: str, lines: int, seconds: float) -> None:
     )
 
 
-def read(table: Path) -> list[Part]:
+def read(table: Path) -> list[PartOfTable]:
     """Read all parts of a table."""
     with LineReader(table) as reader:
         return list(PartReader(reader, LINES_PER_PART, None, None))
@@ -98,7 +100,7 @@ class Answers:
     def __init__(self, grown: list[ScoredPart]) -> None:
         self._grown = grown
 
-    def submit(self, part: Part) -> Future[ScoredPart]:
+    def submit(self, part: PartOfTable) -> Future[ScoredPart]:
         """Answer at once."""
         future: Future[ScoredPart] = Future()
         future.set_result(self._grown[part.number])
@@ -123,7 +125,7 @@ class Echo:
     def ready(self) -> None:
         """Be there."""
 
-    def do(self, part: Part) -> ScoredPart:
+    def do(self, part: PartOfTable) -> ScoredPart:
         """Answer at once."""
         return self._grown[part.number]
 
@@ -137,7 +139,7 @@ class EchoPool:
         self._crew = ActorPool(cluster, lambda: actor.remote(shared), workers, 3)
         self.room = 9 * workers
 
-    def submit(self, part: Part) -> Future[ScoredPart]:
+    def submit(self, part: PartOfTable) -> Future[ScoredPart]:
         """Send a part."""
         return self._crew.submit("a part", part)
 
@@ -152,7 +154,7 @@ def over_ray(grown: list[ScoredPart], workers: int) -> Iterator[Any]:
     with connected("local") as cluster:
         pool = EchoPool(cluster, grown, workers)
         for _ in range(workers):  # the actors are there before the clock starts
-            pool.submit(Part(0, b"", [], 0, 0, "", None)).result()
+            pool.submit(PartOfTable(0, b"", [], 0, 0, "", None)).result()
         yield lambda _: closing(pool)
 
 

@@ -16,7 +16,7 @@ author = "the moses-feature developers"
 project_copyright = "2026, the moses-feature developers"
 release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_click"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 default_role = "code"  # docstrings quote code in single backticks
 smartquotes = False  # an option begins with --
@@ -50,19 +50,6 @@ def lead_to_the_copy(_app: Sphinx, _page: str, source: list[str]) -> None:
     source[0] = text.replace("](../../docs/", "](/")
 
 
-def help_as_rst(_app: Sphinx, _context: Any, lines: list[str]) -> None:
-    """Turn the help of a command, which is plain text, into reStructuredText."""
-    rst: list[str] = []
-    for line in lines:
-        if line == "| Example:":
-            rst += ["Example::", ""]
-        elif line.startswith("|   "):
-            rst.append(line.replace("|", " ", 1))
-        else:
-            rst.append(line.replace("\\", "\\\\").replace("*", r"\*"))
-    lines[:] = rst
-
-
 def names_together(
     _app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]
 ) -> None:
@@ -74,8 +61,7 @@ def names_together(
 
 
 def setup(app: Sphinx) -> None:
-    """Bring in the log, and change what help texts and docstrings become."""
+    """Bring in the log, and change what docstrings become."""
     app.connect("builder-inited", copy_results)
     app.connect("source-read", lead_to_the_copy)
-    app.connect("sphinx-click-process-description", help_as_rst)
     app.connect("autodoc-process-docstring", names_together, priority=900)

@@ -46,7 +46,7 @@ class DecoderSettings:
         moses: how to run Moses.
         rescoring: features that the decoder does not have, with their models: NAME and path.
         segmentation: whether n-best lists contain the phrases.
-        cache: a directory in which the embedded decoder caches table rows.
+        cache: the embedded decoder's directory for what it has read; see `System`.
     """
 
     decoder: str = "embedded"

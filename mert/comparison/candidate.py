@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mert.comparison.results import Run
+from mert.comparison.results import TuningRun
 from mert.comparison.significance import CorpusScorer
 from mert.settings import DecoderSettings
 from mert.tuning.corpus import Corpus
@@ -80,7 +80,7 @@ def read_output(path: str, test: Corpus) -> Text:
     return sentences
 
 
-def runs_of(texts: Sequence[Text], scorer: CorpusScorer, directory: Path) -> tuple[Run, ...]:
+def runs_of(texts: Sequence[Text], scorer: CorpusScorer, directory: Path) -> tuple[TuningRun, ...]:
     """Score the translations of each file, and keep them in the directory."""
     directory.mkdir(parents=True, exist_ok=True)
     runs = []
@@ -89,7 +89,7 @@ def runs_of(texts: Sequence[Text], scorer: CorpusScorer, directory: Path) -> tup
         _write_lists(sentences, lists)
         score, statistics = scorer.score(lists)
         runs.append(
-            Run(
+            TuningRun(
                 seed=number,
                 dev_score=math.nan,
                 test_score=score,

@@ -26,10 +26,10 @@ from mert.comparison.candidate import (
 from mert.comparison.page import write_page
 from mert.comparison.results import (
     Comparison,
-    Run,
     Seconds,
     SystemResult,
     TimeLeft,
+    TuningRun,
     as_json,
     different,
     notes_on_weights,
@@ -38,7 +38,7 @@ from mert.comparison.significance import compared
 from mert.comparison.system_runs import ComparisonTask, Report, SystemRuns
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
-from mert.tuning.plan import Plan, seconds_of
+from mert.tuning.plan import TuningPlan, seconds_of
 from mert.tuning.state import decoder_identity
 from moses_feature.doctor.model_files import check_kept_phrases
 from moses_feature.metrics.metric import Metric
@@ -130,14 +130,14 @@ def compare(
     return comparison
 
 
-Found = tuple[str, tuple[Run, ...], Seconds]
+Found = tuple[str, tuple[TuningRun, ...], Seconds]
 
 
 def _compared(
     name: str,
-    runs: tuple[Run, ...],
+    runs: tuple[TuningRun, ...],
     seconds: Seconds,
-    baseline: tuple[Run, ...],
+    baseline: tuple[TuningRun, ...],
     others: Sequence[Found],
     metric: Metric,
 ) -> SystemResult:
@@ -156,14 +156,14 @@ def _compared(
 
 
 def _pair(
-    runs: Sequence[Run], name: str, others: Sequence[Run], metric: Metric
+    runs: Sequence[TuningRun], name: str, others: Sequence[TuningRun], metric: Metric
 ) -> tuple[str, float, float, bool]:
     """Compare a system with one that is not the baseline; see `SystemResult.against`."""
     found = compared(different(runs), different(others), metric)
     return name, _difference(runs, others), found.p, found.covers_tuning
 
 
-def _difference(runs: Sequence[Run], others: Sequence[Run]) -> float:
+def _difference(runs: Sequence[TuningRun], others: Sequence[TuningRun]) -> float:
     """Return the difference of the mean scores on the test set."""
     means = (np.mean([run.test_score for run in of]) for of in (runs, others))
     return float(next(means) - next(means))
@@ -176,7 +176,7 @@ def plan_comparison(
     decoder: DecoderSettings,
     tuning: TuningSettings,
     runs: int,
-) -> Plan:
+) -> TuningPlan:
     """Check within seconds that systems can be decoded; return how long their runs may take."""
     seconds, tests = [], []
     for candidate in candidates:
@@ -186,7 +186,7 @@ def plan_comparison(
             check_chain(candidate.ini, test, of_candidate)
         seconds.append(seconds_of(dev, a_sentence, of_candidate))
         tests.append(seconds_of(test, a_sentence, of_candidate))
-    return Plan(seconds, tuning.max_iterations, runs, tests)
+    return TuningPlan(seconds, tuning.max_iterations, runs, tests)
 
 
 def _check_directory(

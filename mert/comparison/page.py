@@ -97,8 +97,9 @@ def _of_tuning(comparison: Comparison) -> list[Section]:
     return [
         Section(
             "Weights",
-            "Of each feature, in each run; absolute values sum to 1. A weight that changes its "
-            "sign from run to run is one that the tuning does not know what to do with.",
+            "Of each feature, in each run, scaled so that absolute values sum to 1; an ini may "
+            "have another scale, which changes nothing. A weight that changes its sign from run "
+            "to run is one that the tuning does not know what to do with.",
             Markup().join(Markup("<p>{}</p>").format(note) for note in new_weights(comparison))
             + page.plot(_weights(comparison), "Weights of the features by system and run"),
         ),

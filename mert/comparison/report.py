@@ -148,7 +148,10 @@ def as_markdown(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-NEW_WEIGHTS = "Weights of the features that the baseline does not have, run by run:"
+NEW_WEIGHTS = (
+    "Weights of the features that the baseline does not have, run by run (scaled so that all "
+    "absolute weights of a run sum to 1; an ini may have another scale, which changes nothing):"
+)
 
 
 def _markdown(rows: Sequence[tuple[str, ...]]) -> list[str]:

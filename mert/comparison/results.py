@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -82,11 +82,11 @@ class TimeLeft:
 
 
 NEAR_ZERO = 0.005
-"""A weight below this share of the sum of all absolute weights has almost no effect."""
+"""A feature with a smaller share of the effects of all has almost none."""
 
 
 @dataclass(frozen=True)
-class Run:
+class TuningRun:
     """One tuning run of a system and its results; scores are the metric as shown to users.
 
     Attributes:
@@ -98,6 +98,8 @@ class Run:
         kept_start: the weights that it began with were the best.
         weights: of the tuneable features, their absolute values summing to 1.
         constants: features with the same value in all translations of every sentence.
+        effects: absolute weights, times the spread of the feature's values if it is known; their
+            sum is 1.
         test_statistics: (sentences, width) of the metric.
         test_lists: the file of the n-best lists of the test set.
         curve: the metric of the first translations of dev, for each iteration.
@@ -121,6 +123,7 @@ class Run:
     seconds: tuple[float, float] = (0.0, 0.0)
     kept_baseline: bool = False
     kept_order: bool = False
+    effects: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class SystemResult:
     """
 
     name: str
-    runs: tuple[Run, ...]
+    runs: tuple[TuningRun, ...]
     seconds: Seconds
     difference: float | None
     p: float | None
@@ -153,7 +156,7 @@ class SystemResult:
         return np.array([getattr(run, f"{part}_score") for run in self.runs])
 
 
-def different(runs: Sequence[Run]) -> np.ndarray:
+def different(runs: Sequence[TuningRun]) -> np.ndarray:
     """Return the statistics (different runs, sentences, width) of runs; equal ones count once.
 
     Copies of a run are no evidence: p-values would fall with every copy.
@@ -171,7 +174,7 @@ class Comparison:
     metric: Metric = BLEU
 
 
-def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
+def notes_on_weights(runs: tuple[TuningRun, ...], known: set[str]) -> list[str]:
     """Describe suspicious weights of features that the baseline does not have."""
     notes = []
     for feature in runs[0].weights:
@@ -183,8 +186,8 @@ def notes_on_weights(runs: tuple[Run, ...], known: set[str]) -> list[str]:
         text = f"{name}: weights {', '.join(f'{weight:.4f}' for weight in weights)}"
         if any(feature in run.constants for run in runs):
             notes.append(f"{name}: the same for all translations, its weight does nothing")
-        elif np.all(np.abs(weights) < NEAR_ZERO):
-            notes.append(f"{text}, near zero: it hardly takes part")
+        elif all(run.effects.get(feature, 1.0) < NEAR_ZERO for run in runs):
+            notes.append(f"{text}, near zero for its values: it hardly takes part")
         elif weights.min() < 0 < weights.max():
             notes.append(f"{text}, of both signs: the tuning does not know what to do with it")
         else:

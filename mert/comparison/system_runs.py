@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mert.comparison.candidate import Candidate
-from mert.comparison.results import Run, TimeLeft, Times
+from mert.comparison.results import TimeLeft, Times, TuningRun
 from mert.comparison.significance import CorpusScorer
 from mert.decoders.choice import make_decoder
 from mert.decoders.decoder import Decoder
@@ -44,7 +44,7 @@ from moses_feature.runtime.files import write_whole
 logger = logging.getLogger(__name__)
 
 TABLES = ".tables"
-"""The folder of the embedded decoder's table cache."""
+"""The folder of what the embedded decoder has read."""
 AVERAGE_INI, TIMES = "average.ini", "times.json"
 TEST_TRANSLATIONS = 100
 """Translations kept for each sentence of the test set, for the page."""
@@ -96,7 +96,7 @@ class SystemRuns:
         self._home.mkdir(parents=True, exist_ok=True)
         self.times = Times(self._home / TIMES)
 
-    def results(self) -> tuple[Run, ...]:
+    def results(self) -> tuple[TuningRun, ...]:
         """Tune with every seed, translate the test set, and average the weights."""
         features, states = self._tuned()
         self._translate(features, states)
@@ -200,7 +200,7 @@ class SystemRuns:
                         )
                 _write_translations(folder / TEST_NBEST, len(test), folder / TEST_OUT)
 
-    def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> Run:
+    def _run(self, features: FeatureSet, settings: TuningSettings, state: TuningState) -> TuningRun:
         """Return the results of a run."""
         folder = self._folder(settings)
         done, has_converged, search = state.iterations, state.has_converged, state
@@ -208,7 +208,9 @@ class SystemRuns:
             search = read_run(folder / SEARCH)
             done, has_converged = search.iterations + done, has_converged and search.has_converged
         test_score, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
-        return Run(
+        weights = normalised(state.best.weights)
+        effects = normalised(weights * (state.spread or np.ones(len(weights))))
+        return TuningRun(
             seed=settings.seed,
             dev_score=self._task.metric.shown(state.best.quality),
             test_score=test_score,
@@ -218,7 +220,8 @@ class SystemRuns:
             kept_start=search.kept == "own",
             kept_baseline=search.kept == "known",
             kept_order=bool(self._candidate.rescoring) and state.kept == "known",
-            weights=dict(zip(features.names, normalised(state.best.weights), strict=True)),
+            weights=dict(zip(features.names, weights, strict=True)),
+            effects=dict(zip(features.names, np.abs(effects).tolist(), strict=True)),
             constants=tuple(state.constants),
             test_statistics=statistics,
             test_lists=folder / TEST_NBEST,

@@ -160,6 +160,7 @@ def changes_section(
         )
         if shown
         else Markup(),
+        folded=bool(shown),
     )
 
 

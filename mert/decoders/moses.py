@@ -16,9 +16,9 @@ from xopen import xopen
 
 from mert.settings import MosesSettings
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases
+from moses_feature.decoder.table_index import TableIndex
 from moses_feature.moses.features import FeatureFunction, FeatureSet
 from moses_feature.moses.ini import MosesIni
-from moses_feature.moses.lines import LineReader
 from moses_feature.moses.programs import find_program, run_program
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import whole_file, with_or_without_gz
@@ -57,11 +57,11 @@ def filtered(ini: MosesIni, sentences: Sequence[Sentence], directory: Path) -> M
 
 
 def _filter(table: Path, output: Path, sources: SourcePhrases) -> None:
-    with LineReader(table) as reader, xopen(output, "wb", compresslevel=1, threads=0) as file:
-        for block in reader.blocks():
-            lines = sources.lines(block)
-            for begin, end in zip(lines.begin.tolist(), lines.end.tolist(), strict=True):
-                file.write(block[begin:end])
+    index = TableIndex(str(table))
+    lines = index.lines(sources)
+    with xopen(output, "wb", compresslevel=1, threads=0) as file:
+        for begin, end in zip(lines.begin.tolist(), lines.end.tolist(), strict=True):
+            file.write(index.content[begin:end].tobytes())
 
 
 class MosesDecoder:

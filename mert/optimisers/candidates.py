@@ -99,13 +99,12 @@ class Candidates:
         """Return the quality, 0 to 1, of the hypotheses chosen by weights (d,)."""
         return self.quality_of(self.features @ weights)
 
-    def constants(self) -> list[str]:
-        """Return the features with the same value in all hypotheses of every sentence."""
+    def spread(self) -> Floats:
+        """Return (d,): the largest value of a feature less its smallest, mean over sentences."""
         starts = self.offsets[:-1]
-        spread = np.maximum.reduceat(self.features, starts) - np.minimum.reduceat(
-            self.features, starts
-        )
-        return [self.names[column] for column in np.flatnonzero(spread.max(axis=0) == 0.0)]
+        largest = np.maximum.reduceat(self.features, starts)
+        spread: Floats = (largest - np.minimum.reduceat(self.features, starts)).mean(axis=0)
+        return spread
 
     def part(self, number: int, parts: int) -> Candidates:
         """Return the candidates of every `parts`-th sentence, from sentence `number` on."""

@@ -25,7 +25,7 @@ TIE = 1e-12
 
 
 @dataclass(frozen=True)
-class Step:
+class LineStep:
     """The best step along a line: γ, and the quality (0 to 1) there."""
 
     gamma: float
@@ -111,7 +111,7 @@ class LineSearch:
         line: Line,
         lowest: float = -np.inf,
         highest: float = np.inf,
-    ) -> Step:
+    ) -> LineStep:
         """Search a line.
 
         Args:
@@ -123,7 +123,7 @@ class LineSearch:
         """
         changes = _changes(scores, chosen, line, self._offsets, lowest, highest)
         order, formula = np.argsort(changes.gammas), self._candidates.metric.formula
-        return Step(*_best_interval(changes, order, formula, self._statistics, lowest, highest))
+        return LineStep(*_best_interval(changes, order, formula, self._statistics, lowest, highest))
 
 
 @compiled

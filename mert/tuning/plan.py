@@ -18,7 +18,7 @@ WORTH_PRINTING = 60.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class TuningPlan:
     """How long the decoding of some tuning runs may take.
 
     Attributes:
@@ -63,6 +63,6 @@ def seconds_of(corpus: Corpus, a_sentence: float, decoder: DecoderSettings) -> f
 
 def plan_tuning(
     corpus: Corpus, a_sentence: float, decoder: DecoderSettings, settings: TuningSettings
-) -> Plan:
+) -> TuningPlan:
     """Return the plan of one tuning run; see `seconds_of`."""
-    return Plan([seconds_of(corpus, a_sentence, decoder)], settings.max_iterations)
+    return TuningPlan([seconds_of(corpus, a_sentence, decoder)], settings.max_iterations)

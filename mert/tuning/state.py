@@ -74,9 +74,10 @@ class TuningState:
     Attributes:
         identity: what it is of.
         iterations: what it did.
-        max_iterations: decoding runs at most; a run goes on if it is called again with more.
+        max_iterations: decoding runs at most; a run continues if it is called again with more.
         stopped: why it ended, empty if it has not.
         constants: features with the same value in all translations of every sentence.
+        spread: of each feature; see `Candidates.spread`; of the first iteration's lists.
         began_known: whether its first weights were those of a system without its new features.
     """
 
@@ -85,6 +86,7 @@ class TuningState:
     iterations: list[Iteration] = field(default_factory=list)
     stopped: str = ""
     constants: list[str] = field(default_factory=list)
+    spread: list[float] = field(default_factory=list)
     began_known: bool = False
 
     @property
@@ -178,7 +180,7 @@ def has_ended(directory: Path, identity: Json, settings: TuningSettings) -> bool
 
 
 def run_identity(identity: Json, settings: TuningSettings) -> Json:
-    """Return what a run and one that goes on with it have in common, settings included."""
+    """Return what a run and one that continues it have in common, settings included."""
     decisive = {n: v for n, v in asdict(settings).items() if n != "max_iterations"}
     return {**identity, "settings": decisive}
 

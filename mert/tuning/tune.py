@@ -106,7 +106,7 @@ def tune(
     if not decoder.features.names:
         raise UsageError(f"{ini.path}: expected a weight to tune, found none that is tuneable")
     with locked_directory(directory, "tuning"):
-        run = _Run(
+        run = _Tuning(
             ini, corpus, decoder, directory, settings, identity, force, first_lists, known, report
         )
         while not run.state.stopped:
@@ -115,7 +115,7 @@ def tune(
     return run.state
 
 
-class _Run:
+class _Tuning:
     """One tuning run and its directory."""
 
     def __init__(
@@ -206,7 +206,9 @@ class _Run:
             self._check_quality(quality, statistics)
         state.iterations.append(iteration)
         if number == 1:
-            state.constants = self._pool.candidates().constants()
+            spread = self._pool.candidates().spread()
+            state.spread = spread.tolist()
+            state.constants = [self._features.names[n] for n in np.flatnonzero(spread == 0.0)]
             for name in state.constants:
                 logger.warning(
                     "%s is the same for all translations of every sentence: its weight does "

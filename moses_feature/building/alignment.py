@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.building.bitext import Bitext, Text, TextPair, aligned
+from moses_feature.building.bitext import Bitext, NumberedText, TextPair, aligned
 from moses_feature.building.settings import Aligner
 from moses_feature.moses.alignments import PLACES
 from moses_feature.runtime.arrays import Flags, Integers
@@ -37,7 +37,9 @@ class DirectedAligner:
         seed: of the random numbers of eflomal.
     """
 
-    def __init__(self, source: Text, target: Text, aligner: Aligner, seed: int) -> None:
+    def __init__(
+        self, source: NumberedText, target: NumberedText, aligner: Aligner, seed: int
+    ) -> None:
         from thot.alignment import EflomalAlignmentModel, FastAlignModel
 
         self._sentences = [list(_numbers(text)) for text in (source, target)]
@@ -79,7 +81,7 @@ class DirectedAligner:
         return places
 
 
-def _numbers(text: Text) -> Any:
+def _numbers(text: NumberedText) -> Any:
     """Yield sentences, their words as texts of numbers: the aligner takes no bytes."""
     words = [str(number) for number in range(len(text.words))]
     ids = text.ids.tolist()

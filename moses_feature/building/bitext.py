@@ -33,7 +33,7 @@ Ids = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Text:
+class NumberedText:
     """Sentences as numbers of words.
 
     Attributes:
@@ -60,15 +60,15 @@ class Text:
             yield [self.words[word] for word in self.ids[begin:end].tolist()]
 
     @classmethod
-    def of_sentences(cls, sentences: Iterable[Sequence[bytes]]) -> Text:
+    def of_sentences(cls, sentences: Iterable[Sequence[bytes]]) -> NumberedText:
         """Number the words of sentences."""
-        builder = _Builder()
+        builder = _BitextBuilder()
         for sentence in sentences:
             builder.add(sentence)
         return builder.text()
 
 
-class _Builder:
+class _BitextBuilder:
     """Numbers words in the order of their appearance, and at the end in that of their bytes."""
 
     def __init__(self) -> None:
@@ -82,13 +82,13 @@ class _Builder:
         self._ids.extend([numbers[word] for word in sentence])
         self._ends.append(len(self._ids))
 
-    def text(self) -> Text:
+    def text(self) -> NumberedText:
         """Return the sentences."""
         words = sorted({*self._numbers, BAR})
         place = {word: number for number, word in enumerate(words)}
         rank = np.array([place[word] for word in self._numbers], dtype=np.int32)
         ids = np.frombuffer(self._ids, dtype=np.int32)
-        return Text(tuple(words), rank[ids], np.frombuffer(self._ends, dtype=np.int64))
+        return NumberedText(tuple(words), rank[ids], np.frombuffer(self._ends, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Bitext:
         link_offsets: (sentences + 1,) the first link of each sentence.
     """
 
-    source: Text
-    target: Text
+    source: NumberedText
+    target: NumberedText
     links: NDArray[np.int16]
     link_offsets: Integers
 
@@ -122,8 +122,8 @@ class TextPair:
         inputs: the provenance of the files.
     """
 
-    source: Text
-    target: Text
+    source: NumberedText
+    target: NumberedText
     kept: NDArray[np.bool_]
     left_out: dict[str, int]
     inputs: list[Json]
@@ -139,7 +139,7 @@ def read_texts(source: str, target: str, longest: int, ratio: int | None = None)
         FormatError: texts of different lengths, or a word that tables or models cannot hold.
         MosesFeatureError: a file cannot be read, or no pair is left.
     """
-    sides = _Builder(), _Builder()
+    sides = _BitextBuilder(), _BitextBuilder()
     kept, left_out = [], {"empty": 0, "too long": 0, "of unequal lengths": 0}
     with ExitStack() as stack:
         readers = [stack.enter_context(LineReader(path)) for path in (source, target)]

@@ -32,7 +32,7 @@ class AlignedText:
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPart:
     """The files of a part of a text; those of links and documents if the text has them."""
 
     source: Path
@@ -41,15 +41,15 @@ class Part:
     documents: Path
 
     @classmethod
-    def within(cls, directory: Path, name: str) -> Part:
+    def within(cls, directory: Path, name: str) -> TextPart:
         """Return the files of a part by its name."""
         return cls(*(directory / f"{name}.{of}" for of in cls.__dataclass_fields__))
 
 
 def hold_out(
     text: AlignedText,
-    rest: Part,
-    part: Part,
+    rest: TextPart,
+    part: TextPart,
     *,
     longest: int,
     ratio: int | None = None,
@@ -98,7 +98,7 @@ def hold_out(
             write_whole(getattr(of, name), b"".join(lines[line] for line in chosen.tolist()))
 
 
-def cut_off(part: Part, end: Part, fewest: int, most: int) -> None:
+def cut_off(part: TextPart, end: TextPart, fewest: int, most: int) -> None:
     """Move whole documents at the end of a part into files of their own.
 
     They have `most` lines at most, or a few more if the last document is longer. Nothing is moved

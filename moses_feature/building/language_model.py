@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.building.bitext import CONTROL, Ids, Text, check_words
+from moses_feature.building.bitext import CONTROL, Ids, NumberedText, check_words
 from moses_feature.building.ngrams import Grams, grams_of
-from moses_feature.building.table_text import Numbers, Pool, Side, arpa_lines
+from moses_feature.building.table_text import Numbers, Pool, TableSide, arpa_lines
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
@@ -36,7 +36,7 @@ TOGETHER = 1 << 18
 
 
 @dataclass(frozen=True)
-class Level:
+class NgramsOfOrder:
     """The n-grams of an order.
 
     Attributes:
@@ -67,8 +67,8 @@ class LanguageModel:
         unknown: log10 p of an unknown word, if the text has none.
     """
 
-    text: Text
-    levels: list[Level]
+    text: NumberedText
+    levels: list[NgramsOfOrder]
     unknown: float
 
     def arpa(self) -> Iterator[bytes]:
@@ -92,7 +92,9 @@ class LanguageModel:
                 if order < len(self.levels):
                     columns.append(level.back_off[rows][kept])
                 place = level.grams.place[rows][kept]
-                side = Side(words, self.text.ids, place, np.full(len(place), order, dtype=np.int8))
+                side = TableSide(
+                    words, self.text.ids, place, np.full(len(place), order, dtype=np.int8)
+                )
                 yield arpa_lines(side, Numbers.of(columns, b"%.7g"))
         yield b"\n\\end\\\n"
 
@@ -117,8 +119,8 @@ def estimate(
     if vocabulary is not None:
         known = vocabulary
         sentences = ([w if w in known else UNKNOWN for w in of] for of in sentences)
-    text = Text.of_sentences([BEGIN, *sentence, END] for sentence in sentences)
-    levels: list[Level] = []
+    text = NumberedText.of_sentences([BEGIN, *sentence, END] for sentence in sentences)
+    levels: list[NgramsOfOrder] = []
     grams = list(grams_of(text, order, folder))
     words = len(grams[0].place) - (UNKNOWN in text.words)  # without BEGIN, with UNKNOWN
     lower, root = np.array([1 / words]), np.zeros(1)
@@ -136,7 +138,7 @@ def estimate(
         p = _interpolated(
             of, counts, _discounts(counts, number + 1), pruned, lower, back_off, folder
         )
-        levels.append(Level(of, pruned, p, filled(0, len(p), np.float64, folder)))
+        levels.append(NgramsOfOrder(of, pruned, p, filled(0, len(p), np.float64, folder)))
         lower = p
     return LanguageModel(text, levels, float(root[0] - np.log10(words)))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_feature.building.bitext import Ids, Text
+from moses_feature.building.bitext import Ids, NumberedText
 from moses_feature.runtime.arrays import Flags, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.disk_arrays import DiskArray, filled
@@ -39,7 +39,7 @@ class Grams:
 
 
 def grams_of(
-    text: Text, longest: int, folder: Path | None = None, part_bits: int = PART_BITS
+    text: NumberedText, longest: int, folder: Path | None = None, part_bits: int = PART_BITS
 ) -> Iterator[Grams]:
     """Yield the n-grams of 1, 2, … `longest` words, up to the length of the longest sentence.
 
@@ -63,7 +63,7 @@ def grams_of(
         yield shorter
 
 
-def _words_of(text: Text, folder: Path | None) -> Grams:
+def _words_of(text: NumberedText, folder: Path | None) -> Grams:
     """Return the words that occur."""
     count = np.bincount(text.ids, minlength=len(text.words)).astype(np.int32)
     occurring = np.flatnonzero(count)
@@ -85,7 +85,12 @@ def _note_first(ids: Ids, first: Ids) -> None:
 
 
 def _longer(
-    text: Text, ends: Flags, shorter: Grams, length: int, folder: Path | None, part_bits: int
+    text: NumberedText,
+    ends: Flags,
+    shorter: Grams,
+    length: int,
+    folder: Path | None,
+    part_bits: int,
 ) -> Grams:
     """Return the n-grams that are longer by a word."""
     word_bits = len(text.words).bit_length()

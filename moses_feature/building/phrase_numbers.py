@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.building.bitext import Ids, Text
+from moses_feature.building.bitext import Ids, NumberedText
 from moses_feature.building.ngrams import NONE, Grams, grams_of
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.disk_arrays import filled
@@ -32,7 +32,7 @@ class PhraseNumbers:
         return len(self.place)
 
     @classmethod
-    def of_text(cls, text: Text, longest: int, folder: Path | None = None) -> PhraseNumbers:
+    def of_text(cls, text: NumberedText, longest: int, folder: Path | None = None) -> PhraseNumbers:
         """Number the phrases.
 
         The n-grams are a tree: each is a child of the one without its last word. A phrase stands

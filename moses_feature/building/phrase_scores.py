@@ -24,7 +24,7 @@ from moses_feature.runtime.hash_table import mixed
 ORIENTATIONS = 4
 
 
-class PhrasePairs(NamedTuple):
+class ExtractedPairs(NamedTuple):
     """Distinct phrase pairs, in the order of a table.
 
     Attributes:
@@ -47,7 +47,7 @@ class PhrasePairs(NamedTuple):
     occurrences: Occurrences
 
 
-class _Links(NamedTuple):
+class _OccurrenceLinks(NamedTuple):
     """Where the links of occurrences are, and the probabilities of words."""
 
     links: NDArray[np.int16]
@@ -64,10 +64,12 @@ class _Links(NamedTuple):
     source_given_target: Floats
 
 
-def phrase_pairs(extraction: Extraction, lexical: LexicalTable, found: Occurrences) -> PhrasePairs:
+def phrase_pairs(
+    extraction: Extraction, lexical: LexicalTable, found: Occurrences
+) -> ExtractedPairs:
     """Group occurrences by phrase pair."""
     bitext, count = extraction.bitext, len(found.source)
-    of_links = _Links(
+    of_links = _OccurrenceLinks(
         bitext.links,
         bitext.source.ids,
         bitext.target.ids,
@@ -99,7 +101,7 @@ def phrase_pairs(extraction: Extraction, lexical: LexicalTable, found: Occurrenc
         ).reshape(pairs, ORIENTATIONS)
         for orientation in (found.before, found.behind)
     )
-    return PhrasePairs(
+    return ExtractedPairs(
         found.source[order[first]],
         found.target[order[first]],
         np.diff(np.append(first, count)).astype(np.int32),
@@ -113,7 +115,7 @@ def phrase_pairs(extraction: Extraction, lexical: LexicalTable, found: Occurrenc
 
 
 @compiled
-def _hash_links(of: _Links, found: Occurrences, hashes: Integers) -> None:
+def _hash_links(of: _OccurrenceLinks, found: Occurrences, hashes: Integers) -> None:
     for place in range(len(hashes)):
         value = 0
         for link in range(found.first_link[place], found.last_link[place]):
@@ -125,7 +127,7 @@ def _hash_links(of: _Links, found: Occurrences, hashes: Integers) -> None:
 
 @compiled
 def _best_links(
-    of: _Links,
+    of: _OccurrenceLinks,
     found: Occurrences,
     hashes: Integers,
     order: Integers,
@@ -152,7 +154,7 @@ def _best_links(
 
 
 @helper
-def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int) -> bool:
+def _is_greater(of: _OccurrenceLinks, found: Occurrences, one: int, other: int, side: int) -> bool:
     """Return whether the links of one occurrence are greater, word by word of a side.
 
     The links of a word are the ascending places of the other side's words; fewer are less, if all
@@ -175,7 +177,9 @@ def _is_greater(of: _Links, found: Occurrences, one: int, other: int, side: int)
 
 
 @helper
-def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int, last: int) -> int:
+def _next_link(
+    of: _OccurrenceLinks, found: Occurrences, place: int, side: int, word: int, last: int
+) -> int:
     """Return the next word that a word of an occurrence is linked to, -1 if there is none."""
     following = 1 << 20
     for link in range(found.first_link[place], found.last_link[place]):
@@ -188,7 +192,9 @@ def _next_link(of: _Links, found: Occurrences, place: int, side: int, word: int,
 
 
 @compiled
-def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Floats) -> None:
+def _lexical_weights(
+    of: _OccurrenceLinks, found: Occurrences, best: Integers, weights: Floats
+) -> None:
     """Write [0] p(target | source) and [1] p(source | target) of the words of each pair."""
     for pair in range(best.shape[1]):
         for side in range(2):
@@ -196,7 +202,7 @@ def _lexical_weights(of: _Links, found: Occurrences, best: Integers, weights: Fl
 
 
 @helper
-def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> float:
+def _lexical_weight(of: _OccurrenceLinks, found: Occurrences, place: int, side: int) -> float:
     """Return the product over the words of a side of their mean probability by their links."""
     length = (
         of.target_length[found.target[place]]
@@ -219,7 +225,7 @@ def _lexical_weight(of: _Links, found: Occurrences, place: int, side: int) -> fl
 
 @helper
 def _probability(
-    of: _Links, found: Occurrences, place: int, side: int, word: int, other: int
+    of: _OccurrenceLinks, found: Occurrences, place: int, side: int, word: int, other: int
 ) -> float:
     """Return p(a word of a side | another word of the other side, or NULL, which is -1)."""
     source_place, target_place = (other, word) if side == 1 else (word, other)
@@ -233,7 +239,7 @@ def _probability(
 
 
 @helper
-def _pair_at(of: _Links, source: int, target: int) -> int:
+def _pair_at(of: _OccurrenceLinks, source: int, target: int) -> int:
     """Return where two words stand among the pairs with a probability."""
     low, high = of.source_begin[source], of.source_begin[source + 1]
     wanted = source * of.target_words + target

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.building.bitext import Ids, Text
+from moses_feature.building.bitext import Ids, NumberedText
 from moses_feature.building.extraction import Extraction
 from moses_feature.building.phrase_numbers import PhraseNumbers
 from moses_feature.runtime.arrays import Bytes, Integers
@@ -35,7 +35,7 @@ class Pool(NamedTuple):
         return cls(np.frombuffer(b"".join(texts), dtype=np.uint8), offsets)
 
 
-class Side(NamedTuple):
+class TableSide(NamedTuple):
     """The phrases of a side: its words, its text, and where each phrase stands in it."""
 
     words: Pool
@@ -44,7 +44,7 @@ class Side(NamedTuple):
     length: NDArray[np.int8]
 
     @classmethod
-    def of(cls, text: Text, phrases: PhraseNumbers) -> Side:
+    def of(cls, text: NumberedText, phrases: PhraseNumbers) -> TableSide:
         """Return the phrases of a text."""
         return cls(Pool.of(text.words), text.ids, phrases.place, phrases.length)
 
@@ -64,7 +64,7 @@ class Numbers(NamedTuple):
         return cls(Pool.of(texts), number.reshape(values.shape).astype(np.int32))
 
 
-class Links(NamedTuple):
+class LinksOfLines(NamedTuple):
     """The links of each line: from the first up to the last, less the places of the phrases."""
 
     links: NDArray[np.int16]
@@ -74,14 +74,14 @@ class Links(NamedTuple):
     target: Integers
 
 
-class TableWriter:
+class BuiltTableWriter:
     """Writes lines about the phrase pairs of an extraction."""
 
     def __init__(self, extraction: Extraction) -> None:
         bitext = extraction.bitext
         self._sides = (
-            Side.of(bitext.source, extraction.source),
-            Side.of(bitext.target, extraction.target),
+            TableSide.of(bitext.source, extraction.source),
+            TableSide.of(bitext.target, extraction.target),
         )
 
     def lines(
@@ -90,7 +90,7 @@ class TableWriter:
         target: Ids | None,
         numbers: Numbers,
         scores: int,
-        links: Links | None = None,
+        links: LinksOfLines | None = None,
         ending: bytes = b"",
     ) -> bytes:
         """Return lines `source ||| target ||| scores`, and behind them ` ||| links ||| counts`.
@@ -105,14 +105,14 @@ class TableWriter:
         """
         none = np.zeros(0, dtype=np.int64)
         target = np.zeros(0, dtype=np.int32) if target is None else target
-        of_links = links or Links(np.zeros((0, 2), np.int16), *(4 * (none,)))
+        of_links = links or LinksOfLines(np.zeros((0, 2), np.int16), *(4 * (none,)))
         end = np.frombuffer(ending + b"\n", dtype=np.uint8)
         given = (self._sides, source, target, numbers, of_links, end)
         content = np.empty(_size(*given), dtype=np.uint8)
         return content[: _write(*given, scores, content)].tobytes()
 
 
-def arpa_lines(grams: Side, numbers: Numbers) -> bytes:
+def arpa_lines(grams: TableSide, numbers: Numbers) -> bytes:
     """Return lines of an ARPA file: log10 p, an n-gram, and if there is one a back-off weight.
 
     Args:
@@ -126,7 +126,7 @@ def arpa_lines(grams: Side, numbers: Numbers) -> bytes:
 
 
 @compiled
-def _size_of_phrases(phrases: Side) -> int:
+def _size_of_phrases(phrases: TableSide) -> int:
     size = 0
     for phrase in range(len(phrases.place)):
         size += _phrase_size(phrases, phrase)
@@ -134,7 +134,7 @@ def _size_of_phrases(phrases: Side) -> int:
 
 
 @compiled
-def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
+def _write_arpa(grams: TableSide, numbers: Numbers, content: Bytes) -> int:
     """Write the lines; return how many bytes they have."""
     at = 0
     for line in range(len(grams.place)):
@@ -155,11 +155,11 @@ def _write_arpa(grams: Side, numbers: Numbers, content: Bytes) -> int:
 
 @compiled
 def _size(
-    sides: tuple[Side, Side],
+    sides: tuple[TableSide, TableSide],
     source: Ids,
     target: Ids,
     numbers: Numbers,
-    links: Links,
+    links: LinksOfLines,
     end: Bytes,
 ) -> int:
     """Return the most bytes that the lines can have."""
@@ -177,7 +177,7 @@ def _size(
 
 
 @helper
-def _phrase_size(side: Side, phrase: int) -> int:
+def _phrase_size(side: TableSide, phrase: int) -> int:
     size = 0
     for place in range(side.place[phrase], side.place[phrase] + side.length[phrase]):
         word = side.ids[place]
@@ -187,11 +187,11 @@ def _phrase_size(side: Side, phrase: int) -> int:
 
 @compiled
 def _write(
-    sides: tuple[Side, Side],
+    sides: tuple[TableSide, TableSide],
     source: Ids,
     target: Ids,
     numbers: Numbers,
-    links: Links,
+    links: LinksOfLines,
     end: Bytes,
     scores: int,
     content: Bytes,
@@ -228,7 +228,7 @@ def _write_bytes(content: Bytes, at: int, text: Bytes, first: int, last: int) ->
 
 
 @helper
-def _write_phrase(content: Bytes, at: int, side: Side, phrase: int) -> int:
+def _write_phrase(content: Bytes, at: int, side: TableSide, phrase: int) -> int:
     begin = side.place[phrase]
     for place in range(begin, begin + side.length[phrase]):
         if place > begin:
@@ -241,7 +241,7 @@ def _write_phrase(content: Bytes, at: int, side: Side, phrase: int) -> int:
 
 
 @helper
-def _write_links(content: Bytes, at: int, links: Links, line: int) -> int:
+def _write_links(content: Bytes, at: int, links: LinksOfLines, line: int) -> int:
     for link in range(links.first[line], links.end[line]):
         if link > links.first[line]:
             content[at] = SPACE

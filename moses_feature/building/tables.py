@@ -18,9 +18,9 @@ from moses_feature.building.bitext import Bitext, Ids
 from moses_feature.building.extraction import Extraction
 from moses_feature.building.lexical import LexicalTable
 from moses_feature.building.ngrams import bounds_of
-from moses_feature.building.phrase_scores import PhrasePairs, phrase_pairs
+from moses_feature.building.phrase_scores import ExtractedPairs, phrase_pairs
 from moses_feature.building.settings import BuildSettings
-from moses_feature.building.table_text import Links, Numbers, TableWriter
+from moses_feature.building.table_text import BuiltTableWriter, LinksOfLines, Numbers
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.runtime.arrays import Floats, Floats32
 from moses_feature.runtime.processes import cores
@@ -65,7 +65,7 @@ class Tables:
         self._extraction = Extraction(bitext, settings.phrase_length, by_phrases, folder)
         self.lexical = LexicalTable.of_bitext(bitext)
         self._of_source, self._of_target = self._extraction.totals()
-        self._writer = TableWriter(self._extraction)
+        self._writer = BuiltTableWriter(self._extraction)
         bounds = bounds_of(self._of_source, PAIRS_TOGETHER)
         self._parts = self._extraction.parts(self._of_source, bounds)
 
@@ -88,7 +88,7 @@ class Tables:
         share = (number + 1) / len(self._parts)
         return TablePart(self._phrases(pairs), reordering, len(pairs.counts), float(share))
 
-    def _phrases(self, pairs: PhrasePairs) -> bytes:
+    def _phrases(self, pairs: ExtractedPairs) -> bytes:
         totals = self._of_target[pairs.target], self._of_source[pairs.source]
         of_target, of_source, counts = map(_rounded, (*totals, pairs.counts))
         scores = counts / of_target, pairs.inverse, counts / of_source, pairs.direct
@@ -97,10 +97,10 @@ class Tables:
         found = pairs.occurrences
         places = (found.first_link, found.last_link, found.source_place, found.target_place)
         bitext = self._extraction.bitext
-        links = Links(bitext.links, *(of[pairs.best].astype(np.int64) for of in places))
+        links = LinksOfLines(bitext.links, *(of[pairs.best].astype(np.int64) for of in places))
         return self._writer.lines(pairs.source, pairs.target, numbers, 4, links, b" ||| |||")
 
-    def _orientations(self, pairs: PhrasePairs, kind: ReorderingType) -> bytes:
+    def _orientations(self, pairs: ExtractedPairs, kind: ReorderingType) -> bytes:
         """Return the lines of the reordering table."""
         first = np.arange(len(pairs.source))
         if not kind.on_target:

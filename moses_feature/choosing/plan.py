@@ -25,7 +25,7 @@ OPTIMISING = 0.02
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChoosingPlan:
     """The work after the first build.
 
     Attributes:
@@ -39,7 +39,7 @@ class Plan:
     network: float
 
 
-def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) -> Plan:
+def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) -> ChoosingPlan:
     """Divide a budget.
 
     Args:
@@ -64,7 +64,7 @@ def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) 
             needed = seconds(pops, sentences)
             if needed <= min(TUNING * 60 * minutes, 60 * minutes - spent):
                 left = (60 * minutes - spent - needed) / 60 - SCORING * minutes
-                return Plan(pops, sentences, left if left >= LEAST_NETWORK else 0.0)
+                return ChoosingPlan(pops, sentences, left if left >= LEAST_NETWORK else 0.0)
     least = max(seconds(POP_LIMITS[-1], few) / TUNING, spent + seconds(POP_LIMITS[-1], few)) / 60
     raise UsageError(
         f"--minutes {minutes:g}: this text needs {math.ceil(least)} minutes at least on this "

@@ -18,21 +18,21 @@ from pathlib import Path
 
 from mert.comparison.candidate import Candidate
 from mert.comparison.compare import compare
-from mert.comparison.results import Run, SystemResult
+from mert.comparison.results import SystemResult, TuningRun
 from mert.settings import DecoderSettings, TuningSettings
 from mert.tuning.corpus import Corpus, check_chain
 from mert.tuning.plan import seconds_of
 from mert.tuning.state import RESCORING_WEIGHTS, SEARCH, TUNED_INI
 from moses_feature.building.bitext import read_alignment, read_texts
 from moses_feature.building.built_text import BuiltText, text_of_system
-from moses_feature.building.held_out import AlignedText, Part, hold_out
+from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.building.language_model import write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
 from moses_feature.building.preparation import Preparer, decoded, preparation_of
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.start_ini import OPERATION_MODEL, OPERATION_WEIGHTS, operation_line
 from moses_feature.building.system import SIDES, BuildData, build
-from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, Plan, plan
+from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, ChoosingPlan, plan
 from moses_feature.decoder.limits import SearchLimits
 from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.lines import LineReader, digest_of
@@ -88,7 +88,7 @@ class Choosing:
 
 
 @dataclass(frozen=True)
-class Actions:
+class ChoosingActions:
     """What the caller brings: training, and how progress is shown.
 
     Attributes:
@@ -100,14 +100,14 @@ class Actions:
         command: the command, for the records.
     """
 
-    train: Callable[[Part, float, Path], None]
+    train: Callable[[TextPart, float, Path], None]
     building: Callable[[], AbstractContextManager[Show]]
     comparing: Callable[[int, int], AbstractContextManager[Callable[[str, int], None]]]
     say: Callable[[str], None]
     command: str
 
 
-def choose(task: Choosing, actions: Actions) -> Json:
+def choose(task: Choosing, actions: ChoosingActions) -> Json:
     """Build the best system, or continue a build that was killed; return what each stage found.
 
     Raises:
@@ -122,7 +122,7 @@ def choose(task: Choosing, actions: Actions) -> Json:
                 raise UsageError(
                     f"{task.directory}: expected a new or empty directory, found {there[0]}"
                 )
-        return _Run(task, actions).run()
+        return _Choice(task, actions).run()
 
 
 def _check_inputs(task: Choosing) -> None:
@@ -149,7 +149,7 @@ def _check_size(path: str | Path, found: int) -> None:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PartVerdict:
     """What a part brings on the judged text.
 
     Attributes:
@@ -172,16 +172,16 @@ class Verdict:
         return f"BLEU {self.before:.2f} to {self.after:.2f} ({gain:+.2f}, p {self.p:.3f}): {kept}"
 
 
-class _Run:
+class _Choice:
     """One run and its directory."""
 
-    def __init__(self, task: Choosing, actions: Actions) -> None:
+    def __init__(self, task: Choosing, actions: ChoosingActions) -> None:
         self._task = task
         self._do = actions
         home = self._home = task.directory
         self._whole, self._built = home / "built", home / "rest"
         names = "held-in", "dev", "judged"
-        self._rest, self._dev, self._judged = (Part.within(home, name) for name in names)
+        self._rest, self._dev, self._judged = (TextPart.within(home, name) for name in names)
         self._compared, self._network = home / "compared", home / "network"
 
     def run(self) -> Json:
@@ -205,8 +205,8 @@ class _Run:
         stages.run("holding parts of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build_rest)
         found = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
-        of_plan = {name: found[name] for name in Plan.__dataclass_fields__}
-        planned = record(Plan, of_plan, self._home, "a plan")
+        of_plan = {name: found[name] for name in ChoosingPlan.__dataclass_fields__}
+        planned = record(ChoosingPlan, of_plan, self._home, "a plan")
         of_osm = stages.run("an operation sequence model", lambda: self._try(planned, PHRASES, OSM))
         best = OSM if of_osm["kept"] else PHRASES
         runs = of_osm["runs"]
@@ -238,7 +238,7 @@ class _Run:
         task, text = self._task, self._text.files
         longest, ratio = self._text.settings.longest, self._text.ratio
 
-        def hold(of: AlignedText, part: Part, share: float) -> None:
+        def hold(of: AlignedText, part: TextPart, share: float) -> None:
             rest, most, seed = self._rest, MOST_HELD_OUT, task.seed
             hold_out(
                 of, rest, part, longest=longest, ratio=ratio, share=share, most=most, seed=seed
@@ -320,7 +320,7 @@ class _Run:
         models = (("T", path), ("A", f"{MBR}:{path}")) if name == NETWORK else ()
         return Candidate(name, MosesIni.read(ini), models)
 
-    def _try(self, planned: Plan, before: str, name: str) -> Json:
+    def _try(self, planned: ChoosingPlan, before: str, name: str) -> Json:
         """Tune a system beside the best one before, and judge it."""
         dev, judged = _corpus(self._dev, planned.tuned_on), _corpus(self._judged)
         names = [PHRASES] if before == PHRASES else [PHRASES, before]
@@ -346,7 +346,7 @@ class _Run:
         runs = {of: _best_run(results[of]).seed for of in (before, name)}
         return {**asdict(verdict), "kept": verdict.gains, "runs": runs}
 
-    def _train(self, planned: Plan) -> Json:
+    def _train(self, planned: ChoosingPlan) -> Json:
         """Train a network; one that cannot be trained is left out."""
         try:
             self._do.train(self._rest, planned.network, self._network)
@@ -375,7 +375,7 @@ class _Run:
         write_tuned(self._home, self._whole, models, name, RESCORED, facts)
 
 
-def _aligned(part: Part) -> AlignedText:
+def _aligned(part: TextPart) -> AlignedText:
     """Return a part as a text."""
     links, documents = (
         str(path) if path.exists() else None for path in (part.alignment, part.documents)
@@ -388,26 +388,26 @@ def _lines(path: str | Path) -> Iterator[bytes]:
         yield from (line.strip() for line in reader)
 
 
-def _reference(part: Part, number: int) -> Path:
+def _reference(part: TextPart, number: int) -> Path:
     """Return a translation of a part, counted from 0."""
     return part.target.with_name(f"{part.target.name}{f'.{number}' if number else ''}")
 
 
-def _corpus(part: Part, most: int | None = None) -> Corpus:
+def _corpus(part: TextPart, most: int | None = None) -> Corpus:
     numbers = takewhile(lambda number: _reference(part, number).exists(), count())
     whole = Corpus.read(part.source, [_reference(part, number) for number in numbers])
     return replace(whole, sentences=whole.sentences[:most], references=whole.references[:most])
 
 
-def _verdict(before: SystemResult, after: SystemResult) -> Verdict:
+def _verdict(before: SystemResult, after: SystemResult) -> PartVerdict:
     """Return what a system brings over one that was compared before it."""
     of_others = {name: p for name, _, p, _ in after.against}
     p = of_others.get(before.name, after.p)
     bleu_before, bleu_after = (float(of.scores("test").mean()) for of in (before, after))
-    return Verdict(bleu_before, bleu_after, 1.0 if p is None else p)
+    return PartVerdict(bleu_before, bleu_after, 1.0 if p is None else p)
 
 
-def _best_run(system: SystemResult) -> Run:
+def _best_run(system: SystemResult) -> TuningRun:
     """Return the run with the best BLEU on the development set, one that uses all parts if any."""
     return max(
         system.runs, key=lambda run: (not (run.kept_order or run.kept_baseline), run.dev_score)

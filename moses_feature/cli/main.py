@@ -26,7 +26,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "model": (
-        "Networks: train, score with, translate with, let remember, export.",
+        "Networks: train, score with, translate with, export.",
         {
             "train": "moses_feature.cli.models.train:train_command",
             "train-sentences": "moses_feature.cli.models.train_sentences:train_command",
@@ -34,7 +34,6 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "score": "moses_feature.cli.models.score:score_command",
             "sample": "moses_feature.cli.models.sample:sample_command",
             "translate": "moses_feature.cli.models.translate:translate_command",
-            "add-memory": "moses_feature.cli.models.add_memory:add_memory_command",
             "export": "moses_feature.cli.models.export:export_command",
         },
     ),

@@ -23,7 +23,7 @@ from moses_feature.runtime.errors import MosesFeatureError, UsageError, install
 from moses_feature.runtime.processes import cores
 
 if TYPE_CHECKING:
-    from moses_feature.serving.app import Limits
+    from moses_feature.serving.app import ServiceLimits
     from moses_feature.serving.service import Service
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def serve_command(
     if not _is_loopback(host) and token is None:
         raise UsageError(f"--host {host} is open to others: give a --token")
     _check_installed()
-    from moses_feature.serving.app import Limits
+    from moses_feature.serving.app import ServiceLimits
     from moses_feature.serving.service import Service
     from moses_feature.translation.translated import make_translator
 
@@ -82,7 +82,7 @@ def serve_command(
     make = partial(make_translator, Path(system), tokens, search.limits, xml_input)
     service = Service(make, jobs, MOST_WAITING, time_limit)
     hosts = frozenset((*LOOPBACK, host)) if _is_loopback(host) else None
-    limits = Limits(MOST_BYTES, MOST_SENTENCES, hosts, _secret(token))
+    limits = ServiceLimits(MOST_BYTES, MOST_SENTENCES, hosts, _secret(token))
     with _listening(host, port) as listener:
         try:
             asyncio.run(_serve(service, limits, listener))
@@ -90,7 +90,7 @@ def serve_command(
             service.close()
 
 
-async def _serve(service: Service, limits: Limits, listener: socket.socket) -> None:
+async def _serve(service: Service, limits: ServiceLimits, listener: socket.socket) -> None:
     from uvicorn import Config, Server
 
     from moses_feature.serving.app import Application

@@ -17,7 +17,7 @@ from moses_feature.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_feature.runtime.arrays import Integers
 
 
-class Text:
+class TrainingText:
     """The sentences of a text, before their words are numbered."""
 
     def __init__(self, lines: Iterable[bytes] = ()) -> None:
@@ -46,7 +46,7 @@ class Text:
         totals = np.bincount(ids, minlength=len(self._numbers))
         return dict(zip(self._numbers, totals.tolist(), strict=True))
 
-    def ngrams(self, vocabulary: Vocabulary, order: int) -> Ngrams:
+    def ngrams(self, vocabulary: Vocabulary, order: int) -> TrainingNgrams:
         """Number the words, with END behind each sentence, and find the context of each."""
         final = np.array(
             [vocabulary.index.get(word, UNKNOWN) for word in self._numbers],
@@ -57,7 +57,7 @@ class Text:
         with_end = self.lengths + 1
         place = np.arange(len(ids)) - np.repeat(np.cumsum(with_end) - with_end, with_end)
         before = np.minimum(place, order - 1).astype(np.uint8)
-        return Ngrams(ids, before, order)
+        return TrainingNgrams(ids, before, order)
 
     def held_out(self, share: float, fewest: int, seed: int) -> NDArray[np.bool_]:
         """Choose sentences at random; equal ones are chosen together.
@@ -73,7 +73,7 @@ class Text:
         return np.repeat(chosen, self.lengths + 1)
 
 
-class Ngrams:
+class TrainingNgrams:
     """All n-grams of some sentences, one for each word and each END.
 
     Args:

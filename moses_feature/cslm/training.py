@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from moses_feature.cslm.ngrams import Ngrams, Text
+from moses_feature.cslm.ngrams import TrainingNgrams, TrainingText
 from moses_feature.cslm.scorer import VOCABULARY
 from moses_feature.cslm.settings import LM_ARCHITECTURE, LmData, LmSettings, LmSizes
 from moses_feature.moses.lines import LineReader
@@ -123,7 +123,7 @@ class NgramObjective:
 
     def __init__(
         self,
-        ngrams: Ngrams,
+        ngrams: TrainingNgrams,
         held_out: Flags,
         vocabulary: Vocabulary,
         settings: LmSettings,
@@ -215,9 +215,11 @@ def train_language_model(
     )
 
 
-def _read(data: LmData, settings: LmSettings) -> tuple[tuple[Ngrams, Flags, Vocabulary], Json]:
+def _read(
+    data: LmData, settings: LmSettings
+) -> tuple[tuple[TrainingNgrams, Flags, Vocabulary], Json]:
     with LineReader(data.text) as reader:
-        text = Text(reader)
+        text = TrainingText(reader)
         inputs = [reader.provenance("text")]
     counts = text.counts()
     if not counts:

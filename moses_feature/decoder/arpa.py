@@ -23,8 +23,8 @@ from moses_feature.decoder.ngram_file import (
     MAGIC,
     PROBING,
     SANE,
-    Layout,
-    Words,
+    BinaryLayout,
+    ModelWords,
     map_binary,
 )
 from moses_feature.decoder.ngram_tables import (
@@ -36,9 +36,8 @@ from moses_feature.decoder.ngram_tables import (
     murmur,
     place_in,
 )
-from moses_feature.moses.decimals import read_number
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.scanning import CARRIAGE_RETURN, MINUS, SPACE, TAB, line_end
+from moses_feature.moses.scanning import CARRIAGE_RETURN, MINUS, SPACE, TAB, line_end, read_number
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled, helper
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, OutputError, shown
@@ -63,7 +62,7 @@ EXPECTED = {
 }
 
 
-def read_arpa(path: str, cache: Path | None = None) -> tuple[NgramTables, Words]:
+def read_arpa(path: str, cache: Path | None = None) -> tuple[NgramTables, ModelWords]:
     """Read an ARPA file, compressed or not.
 
     Args:
@@ -80,7 +79,7 @@ def read_arpa(path: str, cache: Path | None = None) -> tuple[NgramTables, Words]
         if kept.is_file():
             with suppress(MosesFeatureError):  # a damaged file is made again
                 return map_binary(kept)
-    content = _Builder(path).content
+    content = _ArpaBuilder(path).content
     if kept is not None:
         try:
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +89,7 @@ def read_arpa(path: str, cache: Path | None = None) -> tuple[NgramTables, Words]
         except (OSError, OutputError) as error:
             logger.warning("%s: its tables are not kept: %s", path, error)
     content.flags.writeable = False  # as a file that is mapped: one type for compiled code
-    layout = Layout.of(content[: 2 * HEADER].tobytes(), content, content.nbytes)
+    layout = BinaryLayout.of(content[: 2 * HEADER].tobytes(), content, content.nbytes)
     return layout.tables(), layout.words()
 
 
@@ -101,7 +100,7 @@ def _identity(path: Path) -> str:
     return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
 
-class _Builder:
+class _ArpaBuilder:
     """The content of a binary file, made of an ARPA file."""
 
     def __init__(self, path: str) -> None:
@@ -116,10 +115,10 @@ class _Builder:
             head += FIXED.pack(len(counts), MULTIPLIER, PROBING, 0, 0)
             head += np.array(counts, np.uint64).tobytes()
             head = head.ljust(-(-len(head) // 8) * 8, b"\0")
-            size = Layout.size(counts, PROBING, MULTIPLIER, len(head))
+            size = BinaryLayout.size(counts, PROBING, MULTIPLIER, len(head))
             self.content: NDArray[np.uint32] = np.zeros(-(-size // 4), dtype=np.uint32)
             self.content[: len(head) // 4] = np.frombuffer(head, np.uint32)
-            layout = Layout.of(head, self.content, size)
+            layout = BinaryLayout.of(head, self.content, size)
             tables, words = layout.tables(), layout.words()
             where = np.array([words.begin, words.places, 1], dtype=np.int64)
             used = np.zeros(len(counts), dtype=np.int64)

@@ -26,7 +26,7 @@ from moses_feature.decoder.path_features import features_of_paths, words_of_path
 from moses_feature.decoder.phrase_options import PhraseOptions
 from moses_feature.decoder.reordering_constraints import NONE, constraints_of
 from moses_feature.decoder.resources import Resources
-from moses_feature.decoder.search import Task, advance, begin, most_hypotheses, room_for
+from moses_feature.decoder.search import SearchTask, advance, begin, most_hypotheses, room_for
 from moses_feature.decoder.source_phrases import Sentence, surface
 from moses_feature.decoder.system import System
 from moses_feature.moses.features import FeatureSet
@@ -172,7 +172,7 @@ class EmbeddedDecoder:
 
     def _search(self, sentence: int, options: Options, reference: Integers, forced: bool) -> Graph:
         models = self._options.models
-        task = Task(
+        task = SearchTask(
             self._options.spans[sentence],
             self._limits,
             reference,

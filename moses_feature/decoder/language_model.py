@@ -31,7 +31,7 @@ from moses_feature.decoder.lookups import (
     NOT_KNOWN,
     WORD_BITS,
     Lookups,
-    Ngrams,
+    NgramLookups,
     copy_entries,
     put_scores,
 )
@@ -113,7 +113,7 @@ class LanguageModels:
         words = max((len(of.layout) - 1 for of in tables), default=1)
         states = new_contexts(FIRST_CONTEXTS if ngrams else 2, np.full(len(models), 1 + words))
         self._table = Lookups(
-            Ngrams(
+            NgramLookups(
                 entries=np.zeros(FIRST_SLOTS, dtype=ENTRY),
                 used=np.zeros(1, dtype=np.int64),
                 crowded=np.zeros(1, dtype=np.int64),

@@ -10,7 +10,7 @@ DEFAULT_STACK = 200
 """The defaults of Moses (`moses/TypeDef.h`)."""
 
 
-class Limits(NamedTuple):
+class SearchBounds(NamedTuple):
     """The limits of the search.
 
     Attributes:

@@ -36,7 +36,7 @@ ENTRY = np.dtype(
 """A cached look-up; one record, so that reading it touches one or two cache lines."""
 
 
-class Ngrams(NamedTuple):
+class NgramLookups(NamedTuple):
     """The look-ups of n-gram models, and what all models share.
 
     Attributes:
@@ -69,7 +69,7 @@ class Lookups(NamedTuple):
     1 for neural models.
 
     Attributes:
-        ngrams: see `Ngrams`.
+        ngrams: see `NgramLookups`.
         contexts: contexts of neural models.
         guesses: (models, words) log p of the target words: out of context at first, then a moving
             average of their scores.
@@ -80,7 +80,7 @@ class Lookups(NamedTuple):
         guessed: (1,) answers that were guesses since it was last set to 0.
     """
 
-    ngrams: Ngrams
+    ngrams: NgramLookups
     contexts: Contexts
     guesses: Floats
     pairs: Floats
@@ -144,7 +144,7 @@ def place_of_key(entries: Records, key: int) -> int:
 
 
 @helper(inline=False)
-def _ngram_score(ngrams: Ngrams, state: int, word: int) -> tuple[float, int]:
+def _ngram_score(ngrams: NgramLookups, state: int, word: int) -> tuple[float, int]:
     """Ask an n-gram model, and number the state after the word."""
     rows, backoffs, count = ngrams.rows, ngrams.backoffs, ngrams.count[0]
     if count == len(rows):

@@ -47,7 +47,7 @@ UNKNOWN_WORDS = (b"<unk>", b"<UNK>")
 
 
 @dataclass(frozen=True)
-class Words:
+class ModelWords:
     """Where the words of a model are: sorted hashes, or a hash table."""
 
     hashes: NDArray[np.uint64] | None
@@ -55,7 +55,7 @@ class Words:
     places: int = 0
 
 
-def map_binary(path: Path) -> tuple[NgramTables, Words]:
+def map_binary(path: Path) -> tuple[NgramTables, ModelWords]:
     """Map a binary model into memory; see `read_ngram_file`."""
     try:
         size = path.stat().st_size
@@ -65,7 +65,7 @@ def map_binary(path: Path) -> tuple[NgramTables, Words]:
     except (OSError, ValueError) as error:
         raise MosesFeatureError(f"{path}: cannot be read: {error}") from error
     try:
-        layout = Layout.of(head, content, size)
+        layout = BinaryLayout.of(head, content, size)
     except (ValueError, IndexError, OverflowError) as error:
         found = error if str(error) else "damaged numbers"
         expected = "a binary model of KenLM, format version 5"
@@ -77,7 +77,7 @@ def _required_bits(number: int) -> int:
     return number.bit_length()
 
 
-class Layout:
+class BinaryLayout:
     """The parts of a binary file, found one after the other."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Layout:
             self._find_hash_tables(multiplier, 3 if kind == REST_PROBING else 2)
 
     @classmethod
-    def of(cls, head: bytes, content: NDArray[np.uint32], size: int) -> Layout:
+    def of(cls, head: bytes, content: NDArray[np.uint32], size: int) -> BinaryLayout:
         """Find the parts of a file that begins with `head`.
 
         Raises:
@@ -128,13 +128,13 @@ class Layout:
     @staticmethod
     def size(counts: Sequence[int], kind: int, multiplier: float, at: int) -> int:
         """Return the bytes of a file of hash tables, of which `at` are its head."""
-        return Layout(np.zeros(0, np.uint32), counts, kind, multiplier, at)._at
+        return BinaryLayout(np.zeros(0, np.uint32), counts, kind, multiplier, at)._at
 
     def tables(self) -> NgramTables:
         """Return the n-grams."""
         return NgramTables(self._content, self._layout, self._is_trie, self._counts[0] + 1)
 
-    def words(self) -> Words:
+    def words(self) -> ModelWords:
         """Return where the words are."""
         return self._words
 
@@ -152,17 +152,17 @@ class Layout:
     def _bytes(self, at: int, count: int) -> bytes:
         return self._content[at // 4 : (at + count + 3) // 4].tobytes()[at % 4 :][:count]
 
-    def _sorted_words(self) -> Words:
+    def _sorted_words(self) -> ModelWords:
         at = self._element(self._take(8 * (1 + self._counts[0])))
         count = int(self._content[at : at + 2].copy().view(np.uint64)[0])
         if count > self._counts[0] or at + 2 + 2 * count > len(self._content):
             raise ValueError(f"{count} words of {self._counts[0]}")
         hashes = np.frombuffer(self._content.data, np.uint64, count, 4 * (at + 2))
-        return Words(hashes)
+        return ModelWords(hashes)
 
-    def _word_table(self, multiplier: float) -> Words:
+    def _word_table(self, multiplier: float) -> ModelWords:
         places = _places(self._counts[0], multiplier)
-        return Words(None, self._element(self._take(8 + 12 * places) + 8), places)
+        return ModelWords(None, self._element(self._take(8 + 12 * places) + 8), places)
 
     def _find_hash_tables(self, multiplier: float, values: int) -> None:
         """Find the tables; each n-gram but the longest has so many values.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.decoder.arpa import read_arpa
-from moses_feature.decoder.ngram_file import Words, map_binary
+from moses_feature.decoder.ngram_file import ModelWords, map_binary
 from moses_feature.decoder.ngram_tables import (
     OFFSET,
     SIZE,
@@ -59,7 +59,7 @@ class NgramModel:
         DataError: the model does not know <s> and </s>.
     """
 
-    def __init__(self, path: str, tables: NgramTables, words: Words, factor: int = 0) -> None:
+    def __init__(self, path: str, tables: NgramTables, words: ModelWords, factor: int = 0) -> None:
         self.tables = tables
         self.order = len(tables.layout)
         self._where = words

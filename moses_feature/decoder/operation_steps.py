@@ -12,7 +12,7 @@ from moses_feature.runtime.arrays import Floats, Integers
 
 OPERATION_VALUES = 5
 TRANSLATED, CONTINUED, INSERTED, DELETED = range(4)
-"""Kinds of operations; see `Step`."""
+"""Kinds of operations; see `OperationStep`."""
 UNKNOWN_WORD = b"_TRANS_SLF_"
 JUMPS_BACK = 32
 WORDS = (
@@ -34,7 +34,7 @@ class Operations(NamedTuple):
     Attributes:
         model: its number among the language models; that of no model if there is none.
         offsets: (n + 1,) where the operations of each option begin.
-        steps: (operations, 3) their places, kinds and words; see `Step`.
+        steps: (operations, 3) their places, kinds and words; see `OperationStep`.
         words: the numbers of `operations.WORDS`.
         values: how many it has: 5, or log p alone.
         weights: (5,) of its values; 0 for those that it does not have.
@@ -48,7 +48,7 @@ class Operations(NamedTuple):
     weights: Floats
 
 
-class Step(NamedTuple):
+class OperationStep(NamedTuple):
     """An operation of a phrase pair.
 
     Attributes:
@@ -63,7 +63,7 @@ class Step(NamedTuple):
     word: bytes
 
 
-def steps_of(source: Sequence[bytes], target: Sequence[bytes], links: Links) -> list[Step]:
+def steps_of(source: Sequence[bytes], target: Sequence[bytes], links: Links) -> list[OperationStep]:
     """Return the operations of a phrase pair that do not depend on what is translated before.
 
     Args:
@@ -71,7 +71,7 @@ def steps_of(source: Sequence[bytes], target: Sequence[bytes], links: Links) -> 
         target: the target words; `UNKNOWN_WORD` for one that is copied.
         links: places of linked words.
     """
-    pair = _PhrasePair(source, target, links)
+    pair = _OperatingPair(source, target, links)
     if 0 in pair.unlinked:
         pair.cover(0, INSERTED, b"_INS_" + source[0])
     pair.delete(0)
@@ -92,7 +92,7 @@ def steps_of(source: Sequence[bytes], target: Sequence[bytes], links: Links) -> 
     return pair.steps
 
 
-class _PhrasePair:
+class _OperatingPair:
     """A phrase pair whose operations are being found.
 
     Attributes:
@@ -104,25 +104,27 @@ class _PhrasePair:
     def __init__(self, source: Sequence[bytes], target: Sequence[bytes], links: Links) -> None:
         self.unlinked = set(range(len(source))) - {s for s, _ in links}
         self.done: set[int] = set()
-        self.steps: list[Step] = []
+        self.steps: list[OperationStep] = []
         self._source, self._target = source, target
         self._deleted = set(range(len(target))) - {t for _, t in links}
         self._covered: set[int] = set()
 
     def cover(self, place: int, kind: int, word: bytes) -> None:
         """Cover a source word, and those without links behind it."""
-        self.steps.append(Step(place, kind, word))
+        self.steps.append(OperationStep(place, kind, word))
         self._covered.add(place)
         following = place + 1
         while following in self.unlinked and following not in self._covered:
-            self.steps.append(Step(following, INSERTED, b"_INS_" + self._source[following]))
+            self.steps.append(
+                OperationStep(following, INSERTED, b"_INS_" + self._source[following])
+            )
             self._covered.add(following)
             following += 1
 
     def delete(self, place: int) -> None:
         """Delete target words without links from a place on."""
         while place in self._deleted:
-            self.steps.append(Step(0, DELETED, b"_DEL_" + self._target[place]))
+            self.steps.append(OperationStep(0, DELETED, b"_DEL_" + self._target[place]))
             place = self.behind(place)
 
     def behind(self, place: int) -> int:
@@ -200,7 +202,7 @@ def no_operations(model: int) -> Operations:
 
 
 def numbered_steps(
-    steps: Sequence[Sequence[Step]], numbered: int
+    steps: Sequence[Sequence[OperationStep]], numbered: int
 ) -> tuple[Operations, list[bytes]]:
     """Return the operations of all options, and their words.
 

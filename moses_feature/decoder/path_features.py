@@ -7,7 +7,7 @@ import numpy as np
 from moses_feature.decoder.graph import Graph
 from moses_feature.decoder.lookups import END_OF_SENTENCE, Lookups, score_word
 from moses_feature.decoder.operations import operate
-from moses_feature.decoder.options import Layout, Options
+from moses_feature.decoder.options import FeatureLayout, Options
 from moses_feature.decoder.search import orientation
 from moses_feature.runtime.arrays import Floats, Integers, Record
 from moses_feature.runtime.compiled import compiled, helper
@@ -19,7 +19,7 @@ def features_of_paths(
     options: Options,
     paths: Integers,
     lengths: Integers,
-    layout: Layout,
+    layout: FeatureLayout,
     lookups: Lookups,
 ) -> Floats:
     """Return the feature values (paths, features) of paths, natural logs or minus counts.
@@ -69,7 +69,7 @@ def words_of_paths(
 
 
 @helper
-def add_phrase(values: Floats, before: Record, last: Record, layout: Layout) -> None:
+def add_phrase(values: Floats, before: Record, last: Record, layout: FeatureLayout) -> None:
     """Add the feature values of a hypothesis after `before`, except those of language models."""
     for column in range(len(layout.fixed_columns)):
         values[layout.fixed_columns[column]] += layout.fixed[last.option, column]
@@ -92,7 +92,7 @@ def add_models(
     before: Record,
     last: Record,
     options: Options,
-    layout: Layout,
+    layout: FeatureLayout,
     lookups: Lookups,
 ) -> None:
     """Add the language models' scores of a hypothesis after `before`; advance the states."""
@@ -125,7 +125,7 @@ def add_ends(
     states: Integers,
     last_target: int,
     options: Options,
-    layout: Layout,
+    layout: FeatureLayout,
     lookups: Lookups,
 ) -> None:
     """Add the scores of `</s>`; as in Moses, not after a phrase without words."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -16,14 +15,12 @@ from moses_feature.decoder.language_model import BUFFER, LanguageModels
 from moses_feature.decoder.links import first_bad, links_error
 from moses_feature.decoder.marked_options import GIVEN, UNKNOWN, MarkedOptions
 from moses_feature.decoder.operation_steps import no_operations
-from moses_feature.decoder.option_operations import OptionOperations
-from moses_feature.decoder.option_ranks import classes, ranked
-from moses_feature.decoder.options import WINDOW, Layout, Options
+from moses_feature.decoder.operations import OptionOperations
+from moses_feature.decoder.options import WINDOW, FeatureLayout, Options, classes, ranked
 from moses_feature.decoder.phrases_alone import score_without_context
 from moses_feature.decoder.resources import Resources
 from moses_feature.decoder.source_phrases import Sentence, SourcePhrases, surface
 from moses_feature.decoder.system import MOST_OPTIONS, PhraseTable, ReorderingTable, System
-from moses_feature.decoder.table_cache import TableCache
 from moses_feature.decoder.tables import Rows, TargetPhrases, read_reordering, read_table
 from moses_feature.moses.phrase_table import LOWEST_LOG_SCORE
 from moses_feature.moses.xml_input import Marks
@@ -73,7 +70,6 @@ class PhraseOptions:
         longest = min(system.settings.get("max-phrase-length", DEFAULT_LONGEST_PHRASE), WINDOW)
         sources = SourcePhrases(sentences, longest)
         self._targets = TargetPhrases(system.target_factors)
-        self._cache = TableCache(system.cache, sentences, longest)
         rows = [self._rows(table, sources) for table in system.tables]
         rows.append(self._unknown_words(sentences, sources, rows))
         self._marked = self._given(marks, sources)
@@ -105,12 +101,8 @@ class PhraseOptions:
         self._operations = self._operate(sources)
 
     def _rows(self, table: PhraseTable, sources: SourcePhrases) -> Rows:
-        system, targets = self._system, self._targets
-        factors = f"{system.target_factors} factors"
-        asked = f"{table.scores} scores, {factors}, links: {system.reads_links}"
-        index = self._resources.indexes.get(table.path)
-        read = partial(read_table, table, sources, targets, system.reads_links, index)
-        return self._cache.rows(table.path, asked, sources, targets, read)
+        index = self._resources.indexes[table.path]
+        return read_table(table, index, sources, self._targets, self._system.reads_links)
 
     def _unknown_words(
         self, sentences: Sequence[Sentence], sources: SourcePhrases, rows: Sequence[Rows]
@@ -170,7 +162,7 @@ class PhraseOptions:
         number = len(self._system.language_models)
         return OptionOperations(options, number, of_model, self.models)
 
-    def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> Layout:
+    def _layout(self, scores: Sequence[Floats], sources: SourcePhrases) -> FeatureLayout:
         system, features = self._system, self._system.features
         fixed = self._fixed_values(scores)
         used = np.flatnonzero(fixed.any(axis=0))
@@ -188,7 +180,7 @@ class PhraseOptions:
                 values[direction][:, number, orientation] = of_model[:, column]
                 column = model.type.feature_column(direction, orientation)
                 columns[direction][number, orientation] = first + column
-        return Layout(
+        return FeatureLayout(
             size=len(features.weights),
             fixed_columns=used,
             fixed=np.ascontiguousarray(fixed[:, used]),
@@ -229,10 +221,7 @@ class PhraseOptions:
     def _reordering_scores(self, model: ReorderingTable, sources: SourcePhrases) -> Floats:
         """Return (options, scores of the model); defaults (or 0) for pairs that are not in it."""
         scores = np.tile(model.default or (0.0,) * model.type.scores, (len(self._source), 1))
-        index = self._resources.indexes.get(model.path)
-        read = partial(read_reordering, model, sources, self._targets, index)
-        asked = f"reordering, {model.type.scores} scores, {model.type.on_target}"
-        rows = self._cache.rows(model.path, asked, sources, self._targets, read)
+        rows = read_reordering(model, self._resources.indexes[model.path], sources, self._targets)
         if not len(rows.source):
             return scores
         # Of several lines for a pair the last one counts.

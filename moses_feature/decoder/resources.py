@@ -17,7 +17,7 @@ class Resources:
     """The models of a system.
 
     Attributes:
-        indexes: the indexes of its tables by their paths; tables without one are read whole.
+        indexes: the indexes of its tables by their paths.
         language_models: its language models.
         operations: its operation sequence model, if there is one.
     """
@@ -27,12 +27,11 @@ class Resources:
     operations: tuple[NgramModel | NeuralScorer, ...]
 
     @classmethod
-    def of(cls, system: System, indexed: bool = False) -> Resources:
+    def of(cls, system: System) -> Resources:
         """Load the models of a system.
 
         Args:
             system: the system.
-            indexed: whether lines of tables are looked up in indexes, which are made if missing.
 
         Raises:
             MosesFeatureError: a model cannot be read, or an index not be made.
@@ -41,7 +40,7 @@ class Resources:
         tables += [table.path for table in system.reordering_tables]
         cache = Path(system.cache) if system.cache else None
         return cls(
-            {path: TableIndex(path) for path in tables} if indexed else {},
+            {path: TableIndex(path, cache) for path in tables},
             tuple(model.load(cache) for model in system.language_models),
             tuple(model.load(cache) for model in system.operations),
         )

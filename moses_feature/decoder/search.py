@@ -24,7 +24,7 @@ from moses_feature.decoder.estimates import (
     words_to_skip,
 )
 from moses_feature.decoder.graph import HYPOTHESIS, Graph, Hypotheses
-from moses_feature.decoder.limits import Limits
+from moses_feature.decoder.limits import SearchBounds
 from moses_feature.decoder.lookups import (
     END_OF_SENTENCE,
     Lookups,
@@ -80,7 +80,7 @@ ITEM = np.dtype(
 """A place in a cube: a hypothesis (row) and an option (column)."""
 
 
-class Task(NamedTuple):
+class SearchTask(NamedTuple):
     """The sentence to translate, and how.
 
     Attributes:
@@ -93,7 +93,7 @@ class Task(NamedTuple):
     """
 
     phrases: Integers
-    limits: Limits
+    limits: SearchBounds
     reference: Integers
     forced: bool
     constraints: Constraints
@@ -102,7 +102,7 @@ class Task(NamedTuple):
 class Problem(NamedTuple):
     """A task, the options under the weights, and the language model look-ups."""
 
-    task: Task
+    task: SearchTask
     options: Options
     lookups: Lookups
 
@@ -123,7 +123,7 @@ class Frontier(NamedTuple):
     heap: Integers
 
 
-class Progress(NamedTuple):
+class SearchProgress(NamedTuple):
     """A search in progress.
 
     Attributes:
@@ -140,7 +140,7 @@ class Progress(NamedTuple):
 
 
 @compiled
-def begin(task: Task, options: Options, hypotheses: Hypotheses) -> Progress:
+def begin(task: SearchTask, options: Options, hypotheses: Hypotheses) -> SearchProgress:
     """Return the beginning of a search for the best translations of a sentence; see `advance`."""
     size, limits = len(task.phrases), task.limits
     # The empty hypothesis, alone in its stack and in its group.
@@ -148,12 +148,16 @@ def begin(task: Task, options: Options, hypotheses: Hypotheses) -> Progress:
     groups = no_groups(1 + size * min(limits.stack, limits.pops), size)
     table = np.empty(size_for(limits.pops), np.int64)
     add_groups(np.zeros(1, np.int64), 0, table, hypotheses, groups)
-    return Progress(np.ones(2, np.int64), groups, table, estimates_of(task.phrases, options))
+    return SearchProgress(np.ones(2, np.int64), groups, table, estimates_of(task.phrases, options))
 
 
 @compiled
 def advance(
-    task: Task, options: Options, hypotheses: Hypotheses, progress: Progress, lookups: Lookups
+    task: SearchTask,
+    options: Options,
+    hypotheses: Hypotheses,
+    progress: SearchProgress,
+    lookups: Lookups,
 ) -> Graph:
     """Search for the best translations of a sentence of one word or more.
 
@@ -187,7 +191,7 @@ def advance(
     return Graph(hypotheses.records[: at[1]], best_first(table, hypotheses.records))
 
 
-def most_hypotheses(words: int, limits: Limits) -> int:
+def most_hypotheses(words: int, limits: SearchBounds) -> int:
     """Return the largest number of hypotheses of a search for a sentence of `words` words."""
     return 1 + words * limits.pops
 
@@ -415,7 +419,7 @@ def _fill_stack(  # noqa: C901
     while in_heap > 0 and taken < pops:
         number = heap[0]
         item = items[number]
-        # A corner at the top gets its true score in place of its estimate, and sinks to its new
+        # A corner at the top gets its true score instead of its estimate, and sinks to its new
         # place; it is popped only if it comes to the top again. An item that is popped makes room
         # for its neighbours.
         popped = item.scored == 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, Limits, SearchLimits
+from moses_feature.decoder.limits import DEFAULT_POPS, DEFAULT_STACK, SearchBounds, SearchLimits
 from moses_feature.decoder.model_files import (
     LanguageModelFile,
     file_of,
@@ -114,7 +114,8 @@ class System:
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
         segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
-        cache: a directory for the table rows that were read; None for no cache.
+        cache: a directory for parsed ARPA files, and for indexes of tables in folders that take no
+            files; None for no cache.
     """
 
     features: FeatureSet
@@ -135,9 +136,9 @@ class System:
         """Whether the links of phrase pairs are needed."""
         return self.alignments or bool(self.operations)
 
-    def limits(self, given: SearchLimits) -> Limits:
+    def limits(self, given: SearchLimits) -> SearchBounds:
         """Return the limits of its search: given ones, or those of the ini, or Moses' defaults."""
-        return Limits(
+        return SearchBounds(
             given.pops or self.settings.get("cube-pruning-pop-limit", DEFAULT_POPS),
             given.stack or self.settings.get("stack", DEFAULT_STACK),
             self.distortion_limit,

@@ -1,14 +1,14 @@
 """The lines of phrase and reordering tables that some sentences can use.
 
-Compiled code parses blocks of lines. Lines that are out of the ordinary (factors, tabs, numbers of
-17 digits) are parsed by plain Python; errors and numbers are the same either way.
+They are looked up in the index of the table, and parsed by compiled code. Lines that are out of
+the ordinary (factors, tabs, numbers of 17 digits) are parsed by plain Python; errors and numbers
+are the same either way.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,12 +16,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.decoder.source_phrases import Lines, SourcePhrases, surface_words
+from moses_feature.decoder.source_phrases import SourcePhrases, surface_words
 from moses_feature.decoder.system import PhraseTable, ReorderingTable
-from moses_feature.decoder.table_index import TableIndex
-from moses_feature.moses.decimals import read_number
+from moses_feature.decoder.table_index import TableIndex, TableLines
 from moses_feature.moses.features import log_score
-from moses_feature.moses.lines import LONGEST_LINE, LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
     LOWEST_LOG_SCORE,
@@ -39,6 +37,7 @@ from moses_feature.moses.scanning import (
     SPACE,
     TAB,
     field_end,
+    read_number,
     stripped,
 )
 from moses_feature.runtime.arrays import Bytes, Floats, Integers
@@ -117,40 +116,41 @@ class Rows(NamedTuple):
 
 def read_table(
     table: PhraseTable,
+    index: TableIndex,
     sources: SourcePhrases,
     targets: TargetPhrases,
     with_links: bool = False,
-    index: TableIndex | None = None,
 ) -> Rows:
     """Return the phrase pairs of a table whose source phrase is wanted; number their targets.
 
     Args:
         table: the table.
+        index: its index.
         sources: the wanted source phrases.
         targets: the target phrases; new ones get a number.
         with_links: whether to read word alignments, too.
-        index: the index of the table, to look lines up in place of reading all.
 
     Raises:
-        FormatError: a line of a wanted phrase is damaged; with its number, unless it was looked up.
+        FormatError: the first line, or one of a wanted phrase, is damaged.
     """
-    of_table = table.path, table.scores, sources, targets, index
+    if index.first_line is None:
+        logger.warning("%s: expected phrase pairs, found an empty file", table.path)
+    else:
+        split_fields(index.first_line, table.path, 1)  # whatever is wanted: it may be no table
+    of_table = table.path, table.scores, index, sources, targets
     return _Reader(*of_table, new=True, with_links=with_links).rows()
 
 
 def read_reordering(
-    model: ReorderingTable,
-    sources: SourcePhrases,
-    targets: TargetPhrases,
-    index: TableIndex | None = None,
+    model: ReorderingTable, index: TableIndex, sources: SourcePhrases, targets: TargetPhrases
 ) -> Rows:
     """Return the lines of a reordering table whose phrases are wanted.
 
     Raises:
-        FormatError: as for `read_table`.
+        FormatError: a line of a wanted phrase is damaged.
     """
     known = targets if model.on_target else None
-    rows = _Reader(model.path, model.type.scores, sources, known, index).rows()
+    rows = _Reader(model.path, model.type.scores, index, sources, known).rows()
     if not model.on_target:
         return rows
     return Rows(*(part[rows.target != UNKNOWN] for part in rows))
@@ -169,18 +169,18 @@ class _Reader:
     Attributes:
         path: the table.
         scores: the number of scores of a line.
+        index: its index.
         sources: the wanted phrases.
         targets: the target phrases; None if the lines have none.
-        index: the index of the table, to look lines up; None to read all.
         new: whether target phrases without a number get one: it is a phrase table.
         with_links: whether to read word alignments.
     """
 
     path: str
     scores: int
+    index: TableIndex
     sources: SourcePhrases
     targets: TargetPhrases | None
-    index: TableIndex | None
     new: bool = False
     with_links: bool = False
 
@@ -191,64 +191,35 @@ class _Reader:
 
     def rows(self) -> Rows:
         """Return all wanted lines."""
-        if self.index is not None:
-            if self.index.first_line is not None:
-                self._check_first(self.index.first_line)
-            return self._of_block(self.index.lines(self.sources), None)
-        parts = [self._empty(np.empty(0, dtype=np.int64))]
-        with LineReader(self.path) as reader:
-            for block in reader.blocks():
-                if len(parts) == 1:
-                    self._check_first(block.partition(b"\n")[0])
-                parts.append(self._of_block(block, reader.line_number))
-        if self.new and len(parts) == 1:
-            logger.warning("%s: expected phrase pairs, found an empty file", self.path)
-        return Rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-    def _check_first(self, line: bytes) -> None:
-        """Check that the first line is that of a table: no line of it may be wanted."""
-        if self.new:
-            split_fields(line, self.path, 1)
-
-    def _empty(self, source: Integers) -> Rows:
-        count = len(source)
-        return Rows(
-            source,
-            np.full(count, UNKNOWN),
-            np.empty((count, self.scores)),
-            np.full(count, b"", dtype=object),
-        )
-
-    def _of_block(self, block: bytes, before: int | None) -> Rows:
-        """Return the wanted lines of a block that `before` lines precede, None if not known."""
-        lines = self.sources.lines(block)
-        rows = self._empty(lines.source)
-        if not len(rows.source):
-            return rows
+        lines, content = self.index.lines(self.sources), self.index.content
+        count = len(lines.source)
+        target, scores = np.full(count, UNKNOWN), np.empty((count, self.scores))
+        links = np.full(count, b"", dtype=object)
         known = self.targets.phrases if self.targets else new_strings()
         if self.targets and self.new:
             size = int((lines.end - lines.field).sum())
-            known = self.targets.phrases = with_room(known, len(lines.source), size)
+            known = self.targets.phrases = with_room(known, count, size)
         fields = self._least - 1, self._least, PROPERTIES + 1 if self.new else MOST_FIELDS
-        array = np.frombuffer(block, dtype=np.uint8)
-        of_rows = rows.target, rows.scores
         if self.targets and self.targets.factors > 1:
-            rows.target[:] = ODD
+            target[:] = ODD
         else:
-            _parse(array, lines, *fields, self.targets is not None, self.new, known, *of_rows)
+            how = *fields, self.targets is not None, self.new, known
+            _parse(content, lines, *how, target, scores)
+
+        def text_of(row: int) -> bytes:
+            return content[lines.begin[row] : lines.end[row]].tobytes()
+
         if self.with_links:
-            places = zip(lines.begin.tolist(), lines.end.tolist(), strict=True)
-            rows.links[:] = [links_of(block[begin:end]) for begin, end in places]
-        odd = np.flatnonzero(rows.target == ODD)
-        for row, line, number in _numbered(block, before, lines, odd):
-            rows.target[row], rows.scores[row] = self._of_line(line, number)
-        return rows
+            links[:] = [links_of(text_of(row)) for row in range(count)]
+        for row in np.flatnonzero(target == ODD).tolist():
+            try:
+                target[row], scores[row] = self._of_line(text_of(row), None)
+            except FormatError:  # once more, with the number of the line
+                self._of_line(text_of(row), self.index.line_number(int(lines.begin[row])))
+        return Rows(lines.source, target, scores, links)
 
     def _of_line(self, line: bytes, number: int | None) -> tuple[int, list[float]]:
         """Return the target and the scores of a line that compiled code cannot parse."""
-        if len(line) > LONGEST_LINE:
-            expected = f"lines of at most {LONGEST_LINE:,} bytes"
-            raise FormatError(self.path, expected, "a longer one", number)
         if self.new:
             fields = split_fields(line, self.path, number)
         elif len(fields := line.split(SEPARATOR)) < self._least:
@@ -266,19 +237,6 @@ class _Reader:
         return self.targets.phrases.number(phrase), scores
 
 
-def _numbered(
-    block: bytes, before: int | None, lines: Lines, rows: Integers
-) -> Iterator[tuple[int, bytes, int | None]]:
-    """Yield some lines of a block that `before` lines precede, with their rows and numbers."""
-    counted = 0
-    for row in rows.tolist():
-        begin, end = int(lines.begin[row]), int(lines.end[row])
-        if before is not None:
-            before += block.count(b"\n", counted, begin)
-            counted = begin
-        yield row, block[begin:end], None if before is None else before + 1
-
-
 def _log_scores(field: bytes, count: int, path: str, line_number: int | None) -> list[float]:
     values = field.split()
     if len(values) != count:
@@ -294,7 +252,7 @@ def _log_scores(field: bytes, count: int, path: str, line_number: int | None) ->
 @compiled
 def _parse(
     block: Bytes,
-    lines: Lines,
+    lines: TableLines,
     score_field: int,
     least: int,
     most: int,
@@ -308,8 +266,8 @@ def _parse(
     ends = np.empty(most + 1, np.int64)
     for line in range(len(lines.source)):
         target[line] = ODD
-        begin, first, end = lines.begin[line], lines.field[line], lines.end[line]
-        if end - begin > LONGEST_LINE or first < begin + 3:
+        first, end = lines.field[line], lines.end[line]
+        if first < lines.begin[line] + 3:
             continue
         fields = _field_ends(block, first, end, ends)
         if not least <= fields <= most:

@@ -10,16 +10,17 @@ from moses_feature.doctor.finding import MOST_LINES, Finding
 from moses_feature.doctor.ini import check_factors, check_weights
 from moses_feature.doctor.model_files import check_files, check_language_models, file_of
 from moses_feature.doctor.neural_models import check_alignments, check_neural_models
-from moses_feature.doctor.order import check_order, sample_words
-from moses_feature.doctor.table_scan import TableScan, Words
+from moses_feature.doctor.table_scan import TableScan, WordsOfTables
 from moses_feature.doctor.texts import (
     Sentence,
     Side,
     check_known,
     check_line_count,
+    check_order,
     check_text,
     is_factored,
     known_share,
+    sample_words,
 )
 from moses_feature.moses.features import FeatureSet
 from moses_feature.moses.ini import SYSTEM, MosesIni
@@ -115,7 +116,7 @@ def examine(
             scans.append(scan)
             say(_size(scan))
     if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
-        yield from _compare(Words.of_tables(scans), of_input, of_references, say)
+        yield from _compare(WordsOfTables.of_tables(scans), of_input, of_references, say)
     elif text is not None:
         yield Finding(
             "note",
@@ -320,7 +321,7 @@ def _check_description(scan: TableScan) -> Iterator[Finding]:
 
 
 def _compare(
-    words: Words, of_input: Texts, of_references: Texts, say: Callable[[str], None]
+    words: WordsOfTables, of_input: Texts, of_references: Texts, say: Callable[[str], None]
 ) -> Iterator[Finding]:
     """Compare texts with completely read tables, unless only one of the two has factors."""
     of_tables = [list(words.source)], [list(words.target)]

@@ -141,7 +141,7 @@ ORDER = Fault(
 
 
 @dataclass
-class Lines:
+class FaultyLines:
     """The lines that have a fault: how many, and the first ones with what was found there."""
 
     count: int = 0
@@ -194,7 +194,7 @@ class TableScan:
         self.target: set[bytes] = set()
         self.has_alignments = False
         self.translations: dict[bytes, set[bytes]] = {word: set() for word in wanted}
-        self._faults: dict[Fault, Lines] = {}
+        self._faults: dict[Fault, FaultyLines] = {}
         self._first_scores: list[bytes] = []
         self._varying: set[int] = set()
         self._above_floor: set[int] = set()
@@ -278,7 +278,7 @@ class TableScan:
             self._sums.add(probability, _probability(scores, INVERSE))
 
     def _add(self, fault: Fault, number: int, found: str = "") -> None:
-        self._faults.setdefault(fault, Lines()).add(number, found)
+        self._faults.setdefault(fault, FaultyLines()).add(number, found)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the faults of the lines, of columns, and of the order of the columns."""
@@ -381,7 +381,7 @@ def _fault(value: float | None) -> Fault | None:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordsOfTables:
     """The words of some tables.
 
     Attributes:
@@ -394,7 +394,7 @@ class Words:
     translations: Mapping[bytes, set[bytes]]
 
     @classmethod
-    def of_tables(cls, scans: Sequence[TableScan]) -> Words:
+    def of_tables(cls, scans: Sequence[TableScan]) -> WordsOfTables:
         """Return the words of tables that were scanned with the same wanted words."""
         wanted = scans[0].translations
         return cls(

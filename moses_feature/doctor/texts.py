@@ -1,15 +1,21 @@
-"""Checks of a text alone, and of its words that a table does not know, with the reasons."""
+"""Checks of a text: alone, by the words that a table knows, and of the order of its lines.
+
+Unknown words are explained. The translations that a table has for the words of a sentence predict
+its own reference much better than that of another sentence.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from moses_feature.doctor.finding import Finding
-from moses_feature.doctor.table_scan import BYTE_ORDER_MARK, Words
+from moses_feature.doctor.table_scan import BYTE_ORDER_MARK, WordsOfTables
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import escape, unescape
@@ -36,7 +42,7 @@ def known_share(sentences: Sequence[Sentence], known: Collection[bytes]) -> floa
 
 
 def check_known(
-    path: str, sentences: Sequence[Sentence], tables: Words, side: Side
+    path: str, sentences: Sequence[Sentence], tables: WordsOfTables, side: Side
 ) -> Iterator[Finding]:
     """Yield why words of a text are unknown to the side of the tables with its language."""
     known, other = tables.source, tables.target
@@ -126,7 +132,7 @@ def _tokenised(word: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class _Change:
+class _WordChange:
     """A change of words that may make them known, and what to do if it does."""
 
     change: Callable[[bytes], list[bytes]]
@@ -141,34 +147,34 @@ FORMS = (
     "unescaped (' for &apos;)",
 )
 _LETTERS = re.compile(r"[^\W_]+")
-CHANGES: Mapping[str, _Change] = {
-    "in lower case": _Change(
+CHANGES: Mapping[str, _WordChange] = {
+    "in lower case": _WordChange(
         _of_text(str.lower),
         "the table is of lower-cased or truecased text: do the same to this one",
     ),
-    "with a capital": _Change(
+    "with a capital": _WordChange(
         _of_text(lambda word: word[:1].upper() + word[1:]),
         "the table is of text in its own case: do not lower-case this one",
     ),
-    "escaped (&apos; for ')": _Change(
+    "escaped (&apos; for ')": _WordChange(
         lambda word: [escape(word)],
         "the table is of text from Moses' tokenizer, which escapes: run "
         "escape-special-chars.perl, or the tokenizer without -no-escape",
     ),
-    "unescaped (' for &apos;)": _Change(
+    "unescaped (' for &apos;)": _WordChange(
         lambda word: [unescape(word)],
         "the table is of text without escapes: run deescape-special-chars.perl, or the tokenizer "
         "with -no-escape",
     ),
-    "without punctuation at their ends": _Change(
+    "without punctuation at their ends": _WordChange(
         lambda word: [word.strip(PUNCTUATION)], NOT_TOKENISED
     ),
-    "if they were tokenised": _Change(_tokenised, NOT_TOKENISED),
-    "with composed letters (NFC)": _Change(
+    "if they were tokenised": _WordChange(_tokenised, NOT_TOKENISED),
+    "with composed letters (NFC)": _WordChange(
         _of_text(lambda word: unicodedata.normalize("NFC", word)),
         "the text has letters and accents apart (NFD): uconv -x nfc, or Python's unicodedata",
     ),
-    "if it were not UTF-8 read as Latin-1 (mojibake)": _Change(
+    "if it were not UTF-8 read as Latin-1 (mojibake)": _WordChange(
         _of_text(lambda word: word.encode("cp1252").decode()),
         "the text went through a wrong encoding: iconv -f utf-8 -t cp1252 turns it back",
     ),
@@ -280,3 +286,87 @@ def _check_lengths(path: str, sentences: Sequence[Sentence]) -> Iterator[Finding
             "decoding takes minutes a sentence, and gigabytes",
             "split them, or leave them out of tuning (clean-corpus-n.perl of Moses)",
         )
+
+
+COMPARED = 2000
+"""The number of sentences whose order is checked."""
+FEWEST = 40
+"""The fewest sentences whose order can be judged."""
+APART = 7
+"""The distance, in lines, of sentences assumed to be unrelated."""
+SHIFTS = (1, -1, 2, -2, 3, -3)
+LEAST_GAIN = 1.5
+"""How many times better a sentence predicts its own reference than an unrelated one.
+
+It is 6 or more in aligned texts (Multi30k, laws).
+"""
+LEAST_DIFFERENT = 0.5
+"""The least share of different lines in texts whose order can be judged."""
+LEAST_TRANSLATED = 0.6
+"""The least share of words with translations in the table for this check."""
+
+
+def sample_words(sentences: Sequence[Sentence]) -> set[bytes]:
+    """Return the words whose translations `check_order` needs."""
+    return {word for sentence in sentences[:COMPARED] for word in sentence}
+
+
+def check_order(
+    tables: WordsOfTables, path: str, sentences: Sequence[Sentence], references: Sequence[Sentence]
+) -> Iterator[Finding]:
+    """Yield a finding if the lines of a reference are those of another text, or shifted.
+
+    There must be as many references as sentences.
+    """
+    sentences, references = sentences[:COMPARED], references[:COMPARED]
+    if len(sentences) < FEWEST or _translated(tables, sentences) < LEAST_TRANSLATED:
+        return
+    if len(set(map(tuple, references))) < LEAST_DIFFERENT * len(references):
+        return
+    agreement = _agreement(tables, sentences, references)
+    needed = LEAST_GAIN * agreement[APART]
+    if agreement[0] >= needed:
+        return
+    best = max(SHIFTS, key=lambda shift: agreement[shift])
+    fits = agreement[best] >= needed
+    yield Finding(
+        "problem",
+        path,
+        "its lines do not belong to those of the input"
+        + (f"; moved by {best}, they do" if fits else ""),
+        "sentences are compared with references of others: BLEU is next to nothing",
+        "see which line is missing or doubled"
+        if fits
+        else "see that both are of the same text, in the same order",
+    )
+
+
+def _agreement(
+    tables: WordsOfTables, sentences: Sequence[Sentence], references: Sequence[Sentence]
+) -> dict[int, float]:
+    """Return how well sentences predict their own references (0), and shifted ones.
+
+    It is the sum over the words that the translations of a sentence and the reference share, each
+    the log of its inverse frequency.
+    """
+    predicted = [
+        set().union(*(tables.translations.get(word, ()) for word in sentence))
+        for sentence in sentences
+    ]
+    said = [set(reference) for reference in references]
+    counts = Counter(word for words in said for word in words)
+    rare = {word: math.log(len(said) / count) for word, count in counts.items()}
+    return {
+        shift: sum(
+            rare[word]
+            for n, words in enumerate(predicted)
+            for word in words & said[(n + shift) % len(said)]
+        )
+        for shift in (0, APART, *SHIFTS)
+    }
+
+
+def _translated(tables: WordsOfTables, sentences: Sequence[Sentence]) -> float:
+    """Return the share of words for which the tables have translations of the single word."""
+    words = [word for sentence in sentences for word in sentence]
+    return sum(bool(tables.translations.get(word)) for word in words) / max(len(words), 1)

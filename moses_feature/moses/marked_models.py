@@ -1,7 +1,7 @@
 """Models that rescore n-best lists, as they are named: a path, perhaps with a mark before it.
 
 `mbr:PATH` is the MBR feature of a network; other marks are those of features that packages add
-(`moses_feature.rescoring.plugins`).
+(`moses_feature.rescoring.features`).
 """
 
 from __future__ import annotations

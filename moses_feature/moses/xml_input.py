@@ -76,7 +76,7 @@ def parse_marked(line: bytes, words_of: Callable[[bytes], list[bytes]] = tokens)
     Raises:
         MosesFeatureError: its tags are not those of Moses, or not closed.
     """
-    marks = _Marks()
+    marks = _LineMarks()
     for text in _PART.findall(line):
         if not re.match(rb"</?[A-Za-z]", text):
             marks.words += words_of(text)
@@ -88,7 +88,7 @@ def parse_marked(line: bytes, words_of: Callable[[bytes], list[bytes]] = tokens)
     return marks.sentence()
 
 
-class _Marks:
+class _LineMarks:
     """What a line has told so far."""
 
     def __init__(self) -> None:

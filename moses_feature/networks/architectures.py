@@ -70,7 +70,7 @@ ARCHITECTURES = {
         "moses_feature.rnnsearch.network:RnnSearch",
         OF_SENTENCES,
         "moses_feature.rnnsearch.inference:RnnSearchNetwork",
-        "moses_feature.rnnsearch.prefixes:RnnSearchPrefixes",
+        "moses_feature.rnnsearch.inference:RnnSearchPrefixes",
         "moses_feature.rnnsearch.settings:RECIPE",
         "RNNsearch0",
     ),

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from moses_feature.networks.computation import array_of, in_threads
-from moses_feature.networks.short_floats import shortened, widened
+from moses_feature.networks.kernels import shortened, widened
 from moses_feature.runtime.arrays import Floats32
 from moses_feature.runtime.compiled import compiled
 

@@ -32,7 +32,7 @@ WEIGHTS = "model.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 """The state of a training run, in the directory of its model; only `--resume` reads it."""
 MEMORY = "memory.safetensors"
-"""The text that a sentence network remembers, if it has a memory."""
+"""A text that a sentence network of version 0.2 could remember."""
 FOLDS = "folds.json"
 """The file that marks a directory of cross-fitted networks of version 0.2."""
 CONFIG = "config.json"
@@ -54,11 +54,20 @@ class ModelFiles:
         config: the content of `config.json` without version and architecture.
         vocabularies: by file name.
         weights: float32 arrays by name.
+        checked: whether the files are known to belong together; not if version 0.2 wrote them.
     """
 
     config: Json
     vocabularies: dict[str, Vocabulary]
     weights: dict[str, NDArray[np.float32]]
+    checked: bool = False
+
+    def consistency(self) -> str:
+        """Return a SHA-256 of sizes, words, and shapes of weights, which belong together."""
+        shapes = sorted((name, list(array.shape)) for name, array in self.weights.items())
+        words = [vocabulary.digest() for vocabulary in self.vocabularies.values()]
+        content = json.dumps([self.config["sizes"], words, shapes], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def pair_digest(self) -> str:
         """Return the SHA-256 of everything that determines the scores of a network for pairs."""
@@ -90,6 +99,7 @@ def write_model_files(directory: Path, architecture: str, files: ModelFiles) -> 
         "format_version": FORMAT_VERSION,
         "architecture": architecture,
         "vocabularies": {name: of.digest() for name, of in files.vocabularies.items()},
+        "consistency": files.consistency(),
     }
     write_json(directory / CONFIG, header | files.config)
     with whole_file(directory / WEIGHTS) as temporary:
@@ -125,7 +135,13 @@ def read_model_files(
             found = f"{config.get(key)}"
             raise FormatError(directory / CONFIG, f"{', '.join(keys)}: objects", found)
     read = _read_vocabularies(directory, config, vocabularies)
-    return ModelFiles(config, read, _read_weights(directory / WEIGHTS))
+    consistency = config.pop("consistency", None)
+    weights = _read_weights(directory / WEIGHTS)
+    files = ModelFiles(config, read, weights, checked=consistency is not None)
+    if files.checked and files.consistency() != consistency:
+        expected = f"weights for the sizes in {CONFIG} and the vocabularies"
+        raise FormatError(directory / WEIGHTS, expected, "those of another model")
+    return files
 
 
 def check_complete(directory: Path) -> None:
@@ -161,13 +177,12 @@ def _read_vocabularies(
 def file_identity(path: str | Path) -> list[int]:
     """Return size and modification time of a file, or of the files of a model.
 
-    Of one of ours, these are weights, config and memory; another program's model may have any.
+    Of one of ours, these are weights and config; another program's model may have any.
     """
     path = Path(path)
     files = [path]
     if is_model_directory(path):
         files = [path / WEIGHTS, path / CONFIG]
-        files += [path / MEMORY] * has_memory(path)
     elif path.is_dir():
         files = sorted(file for file in path.iterdir() if file.is_file())
     return [n for file in files for n in (file.stat().st_size, file.stat().st_mtime_ns)]
@@ -183,11 +198,6 @@ def is_ctranslate2(directory: str | Path) -> bool:
     return (Path(directory) / CTRANSLATE2_WEIGHTS).is_file()
 
 
-def has_memory(directory: Path) -> bool:
-    """Return whether a model has a memory, which may be damaged."""
-    return os.path.lexists(directory / MEMORY)
-
-
 def architecture_of(directory: Path) -> str:
     """Return the architecture that a model directory names.
 
@@ -199,6 +209,8 @@ def architecture_of(directory: Path) -> str:
             f"{directory}: expected one network, found one for each fold, as version 0.2 trained "
             "them: name one of them, such as fold-1 in it"
         )
+    if not directory.is_dir():
+        raise MosesFeatureError(f"{directory}: expected a model directory, found none")
     _check_file(directory, CONFIG)
     return str(_read_config(directory / CONFIG).get("architecture"))
 
@@ -257,6 +269,11 @@ def _check_file(directory: Path, name: str) -> None:
 def _read_config(path: Path) -> Json:
     if is_ctranslate2(path.parent):
         raise FormatError(path.parent, "a network of this program", "a model of CTranslate2")
+    if os.path.lexists(path.with_name(MEMORY)):
+        raise MosesFeatureError(
+            f"{path.with_name(MEMORY)}: expected no memory (version 0.2 could add one); without "
+            "this file the network is the one that it was made from"
+        )
     config = read_json(path, "a JSON object")
     version = config.get("format_version")
     if type(version) is not int or version < 1:

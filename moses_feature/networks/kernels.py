@@ -4,7 +4,8 @@ A product leaves its result in the cache of a core. The sums of its rows with ro
 the functions of these sums, are computed here in one pass over each row; a chain of array
 operations would pass through memory once for each of them.
 
-Each row is computed independently and in the same order, whatever the other rows are.
+Each row is computed independently and in the same order, whatever the other rows are. Numbers of
+bfloat16, which numpy does not have, are their bits in int16.
 """
 
 from __future__ import annotations
@@ -14,11 +15,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.short_floats import widened
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiled
 
 F = np.float32
+_SIXTEEN, _HALF, _LOWEST_BIT = np.uint32(16), np.uint32(0x7FFF), np.uint32(1)  # of bfloat16 bits
+
+
+@compiled(floats="contracted")
+def widened(bits: np.int16) -> np.float32:
+    """Return the number that bits are."""
+    return np.int32(np.int32(bits) << np.int32(16)).view(F)
+
+
+@compiled(floats="contracted")
+def shortened(number: np.float32) -> np.int16:
+    """Return the bits of the nearest bfloat16 number, the even one of two."""
+    bits = np.uint32(F(number).view(np.uint32))
+    bits = np.uint32(bits + _HALF + ((bits >> _SIXTEEN) & _LOWEST_BIT))
+    return np.int16(np.uint16(bits >> _SIXTEEN))
+
+
 _LOWEST, _HIGHEST = F(-87.0), F(88.0)
 _ONE, _TWO = F(1.0), F(2.0)
 _LOG2_E = F(1.44269504)

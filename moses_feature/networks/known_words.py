@@ -20,7 +20,7 @@ FEWEST, ENOUGH = 50, 500
 """The fewest words to judge a text by, at its end and before its end."""
 
 
-class Words(Protocol):
+class KnowsWords(Protocol):
     """The words of a language that a model has."""
 
     def knows(self, word: bytes) -> bool:
@@ -42,7 +42,7 @@ class KnownWords:
     """
 
     def __init__(
-        self, model: str, text: str, vocabulary: Words, other: Words | None = None
+        self, model: str, text: str, vocabulary: KnowsWords, other: KnowsWords | None = None
     ) -> None:
         self._model = model
         self._text = text
@@ -106,7 +106,7 @@ class KnownPairs:
     """
 
     def __init__(
-        self, model: str, texts: tuple[str, str], vocabularies: tuple[Words, Words]
+        self, model: str, texts: tuple[str, str], vocabularies: tuple[KnowsWords, KnowsWords]
     ) -> None:
         source, target = vocabularies
         self._sides = (

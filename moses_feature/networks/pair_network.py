@@ -78,6 +78,15 @@ class PairNetwork(nn.Module):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the initial weights."""
 
+    @classmethod
+    def shapes(
+        cls, sizes: PairSizes, source_words: int, target_words: int
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the weights of a network, by name."""
+        with torch.device("meta"):
+            network = network_of(sizes, source_words, target_words)
+        return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+
     def share_embeddings(self) -> None:
         """Tie the embeddings of both sides, whose words are the same; does nothing if it cannot."""
 

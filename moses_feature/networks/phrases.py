@@ -58,10 +58,6 @@ class PackedSequences:
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
         return PackedSequences(self.ids[places], offsets)
 
-    def lists(self) -> list[list[int]]:
-        """Return the phrases as `pack` takes them."""
-        return [phrase.tolist() for phrase in np.split(self.ids, self.offsets[1:-1])]
-
     def last_word_first(self) -> PackedSequences:
         """Return the phrases, each with its words in the opposite order."""
         lengths = np.diff(self.offsets)
@@ -78,7 +74,7 @@ class PackedSequences:
 
 
 @dataclass(frozen=True)
-class Level:
+class PrefixLevel:
     """The edges from the prefixes of t words (nodes) to those of t + 1 words.
 
     An edge with the word END ends a phrase; the others lead, in their order, to the nodes of the
@@ -103,7 +99,7 @@ class Level:
         return grows
 
 
-def prefix_levels(phrases: PackedSequences, roots: Integers) -> Iterator[Level]:
+def prefix_levels(phrases: PackedSequences, roots: Integers) -> Iterator[PrefixLevel]:
     """Yield the levels of the prefix tree of phrases, END included.
 
     Phrases with the same root share their common prefixes. The roots, numbered from 0 without
@@ -123,14 +119,14 @@ def prefix_levels(phrases: PackedSequences, roots: Integers) -> Iterator[Level]:
         words[inside] = phrases.ids[starts[rows[inside]] + position]
         # Phrases with the same node and the same word share an edge; `unique` sorts the edges.
         keys, edge_of_row = np.unique(node[rows] * stride + words, return_inverse=True)
-        level = Level(rows, edge_of_row, keys // stride, keys % stride)
+        level = PrefixLevel(rows, edge_of_row, keys // stride, keys % stride)
         # The edges that do not end a phrase become, in their order, the next level's nodes.
         node[rows] = (np.cumsum(level.grows) - 1)[edge_of_row]
         yield level
 
 
 @dataclass(frozen=True)
-class Step:
+class EdgesBelow:
     """The edges of a level below some roots.
 
     Attributes:
@@ -150,9 +146,9 @@ ROOTS_TOGETHER = 64
 
 def values_along(
     sources: Sequence[Sequence[int]],
-    levels: Sequence[Level],
+    levels: Sequence[PrefixLevel],
     offsets: Integers,
-    score: Callable[[Sequence[Sequence[int]], list[Step]], None],
+    score: Callable[[Sequence[Sequence[int]], list[EdgesBelow]], None],
     run: Callable[..., Iterable[Any]] = map,
 ) -> Floats:
     """Return a value of each word and END of phrases, phrase after phrase; one of each edge.
@@ -178,7 +174,9 @@ def values_along(
     return found
 
 
-def _steps_below(levels: Sequence[Level], of_edges: Sequence[Floats], roots: slice) -> list[Step]:
+def _steps_below(
+    levels: Sequence[PrefixLevel], of_edges: Sequence[Floats], roots: slice
+) -> list[EdgesBelow]:
     """Return the edges below some roots, level by level as far as there are any.
 
     Nodes and edges are in the order of their roots.
@@ -189,13 +187,15 @@ def _steps_below(levels: Sequence[Level], of_edges: Sequence[Floats], roots: sli
         begin, end = np.searchsorted(level.parent, (first, last)).tolist()
         if begin == end:
             break  # the longest phrases are below other roots
-        steps.append(Step(level.parent[begin:end] - first, level.word[begin:end], found[begin:end]))
+        steps.append(
+            EdgesBelow(level.parent[begin:end] - first, level.word[begin:end], found[begin:end])
+        )
         first = int(np.count_nonzero(level.word[:begin]))  # an edge of END (0) has no node
         last = first + int(np.count_nonzero(level.word[begin:end]))
     return steps
 
 
-def phrases_of(levels: Sequence[Level]) -> list[tuple[int, ...]]:
+def phrases_of(levels: Sequence[PrefixLevel]) -> list[tuple[int, ...]]:
     """Return the distinct phrases of a tree with one root, in the order in which they end."""
     phrases = []
     nodes: list[tuple[int, ...]] = [()]

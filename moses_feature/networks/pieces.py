@@ -22,7 +22,7 @@ from moses_feature.runtime.files import write_whole
 logger = logging.getLogger(__name__)
 
 PIECES = ".pieces"
-"""The suffix of sentencepiece's model beside a vocabulary, in place of its own."""
+"""The suffix of sentencepiece's model beside a vocabulary, instead of its own."""
 MARK = "▁"
 FIRST_BYTE, BYTES = len(SYMBOLS), 256
 _BYTES = tuple(b"<0x%02X>" % byte for byte in range(BYTES))

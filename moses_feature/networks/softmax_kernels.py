@@ -1,4 +1,4 @@
-"""The softmax of training, compiled for the CPU: two passes over the logits in place of twelve.
+"""The softmax of training, compiled for the CPU: two passes over the logits instead of twelve.
 
 A row of bfloat16 bits is widened into the cache of a core. Rows are independent of each other.
 
@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.networks.kernels import exp, ordered, sum_of_exps
-from moses_feature.networks.short_floats import shortened, widened
+from moses_feature.networks.kernels import exp, ordered, shortened, sum_of_exps, widened
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import compiled
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from moses_feature.networks.datastores import Datastores
 from moses_feature.networks.kernels import add_exps, logits_at
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
@@ -56,27 +55,17 @@ class WordSoftmax:
         self._bias = bias
         self._normalised = normalised
 
-    def at(
-        self,
-        features: Floats32,
-        row: Integers,
-        word: Integers,
-        datastores: Datastores | None = None,
-    ) -> Floats:
+    def at(self, features: Floats32, row: Integers, word: Integers) -> Floats:
         """Return log p (n,) of words, each of which follows a row of features (N, S)."""
         logits = np.empty(len(row), dtype=np.float32)
         logits_at(features, self._weight, self._bias, row, word, logits)
         log_probs: Floats = logits.astype(np.float64)
         if self._normalised:
             log_probs -= log_sums(features, self._weight, self._bias)[row]
-        if datastores is not None:
-            datastores.mix_at(features, row, word, log_probs)
         return log_probs
 
-    def all(self, features: Floats32, datastores: Datastores | None = None) -> Floats:
+    def all(self, features: Floats32) -> Floats:
         """Return log p (N, V) of all words after features (N, S), always normalised."""
         log_probs = np.empty((len(features), len(self._weight)))
         log_probs -= log_sums(features, self._weight, self._bias, log_probs)[:, None]
-        if datastores is not None:
-            datastores.mix_all(features, log_probs)
         return log_probs

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from moses_feature.networks.computation import ROWS, Computation
-from moses_feature.networks.phrases import Level, PackedSequences
+from moses_feature.networks.phrases import PackedSequences, PrefixLevel
 from moses_feature.networks.vocabulary import END
 from moses_feature.phrases.encoder_decoder import EncoderDecoder, Summarised
 from moses_feature.phrases.packing import PackedPairs
@@ -26,7 +26,7 @@ from moses_feature.runtime.arrays import Integers
 
 
 @dataclass(frozen=True)
-class _Nodes:
+class _TargetPrefixes:
     """Target prefixes of one length; each, with the state before it, gives a new state.
 
     parent, word, source: (n,) index of the state before, last word, index of the source phrase.
@@ -79,7 +79,7 @@ class EncoderDecoderScorer:
         sources = self._encode(pairs.source_levels)
         word_log_probs = np.empty(pairs.offsets[-1])
         every_source = np.arange(len(sources.start))
-        nodes = _Nodes(every_source, np.full(len(every_source), END), every_source)
+        nodes = _TargetPrefixes(every_source, np.full(len(every_source), END), every_source)
         states = sources.start
         for position, level in enumerate(pairs.target_levels):
             # Compute the states after each distinct prefix, and log p of each distinct next word.
@@ -91,10 +91,10 @@ class EncoderDecoderScorer:
             word_log_probs[pairs.offsets[level.rows] + position] = taken
             # Words lead on to the prefixes of the next level; END does not.
             parent = level.parent[level.grows]
-            nodes = _Nodes(parent, level.word[level.grows], nodes.source[parent])
+            nodes = _TargetPrefixes(parent, level.word[level.grows], nodes.source[parent])
         return word_log_probs
 
-    def _encode(self, levels: Sequence[Level]) -> Summarised:
+    def _encode(self, levels: Sequence[PrefixLevel]) -> Summarised:
         """Encode the distinct source phrases, in the order in which they end."""
         phrases = sum(int(np.count_nonzero(~level.grows)) for level in levels)
         last = self._arena.tensor("start", phrases, self._sizes.hidden)
@@ -138,7 +138,12 @@ class EncoderDecoderScorer:
         return sources
 
     def _decode(
-        self, nodes: _Nodes, level: Level, states: Tensor, sources: Summarised, new: Tensor
+        self,
+        nodes: _TargetPrefixes,
+        level: PrefixLevel,
+        states: Tensor,
+        sources: Summarised,
+        new: Tensor,
     ) -> NDArray[np.float64]:
         """Compute the states of nodes, and the log probabilities of the edges that leave them.
 

@@ -8,26 +8,18 @@ from pathlib import Path
 import torch
 
 from moses_feature.moses.words import WordOptions
-from moses_feature.networks.architectures import ARCHITECTURES, ENCODER_DECODER, architecture_with
+from moses_feature.networks.architectures import ARCHITECTURES, architecture_with
 from moses_feature.networks.direction import FORWARD, Direction
 from moses_feature.networks.files import (
-    CONFIG,
-    WEIGHTS,
     ModelFiles,
-    architecture_of,
-    check_weights,
-    has_memory,
-    is_model_directory,
-    read_model_files,
     trained_self_normalised,
     write_model_files,
 )
 from moses_feature.networks.pair_network import PairNetwork, network_of
 from moses_feature.networks.pieces import PieceVocabulary, are_shared
 from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY, Vocabulary
-from moses_feature.runtime.errors import FormatError, MosesFeatureError
+from moses_feature.phrases.model_files import read_pair_model
 from moses_feature.runtime.files import Json
-from moses_feature.runtime.json_files import member
 
 
 @dataclass(frozen=True)
@@ -105,46 +97,30 @@ def save_model(directory: Path, model: PhraseModel) -> None:
     write_model_files(directory, architecture, ModelFiles(config, vocabularies, weights))
 
 
-def load_model(directory: Path, with_memory: bool = False) -> PhraseModel:
+def load_model(directory: Path) -> PhraseModel:
     """Read a model that `save_model` wrote.
 
     Args:
         directory: the model directory.
-        with_memory: accept a model that has a memory, and ignore the memory.
 
     Raises:
         MosesFeatureError: a file is missing, or of a newer version of this program.
         FormatError: a file is damaged, or the files do not belong together.
     """
-    keys, names = ("sizes", "words", "training"), (SOURCE_VOCABULARY, TARGET_VOCABULARY)
-    architecture = ENCODER_DECODER
-    if is_model_directory(directory):
-        architecture = architecture_of(directory)
-    if architecture not in ARCHITECTURES:
-        expected = f"architecture {' or '.join(ARCHITECTURES)}"
-        raise FormatError(directory / CONFIG, expected, architecture)
-    files = read_model_files(directory, architecture, keys, names)
-    if not with_memory and has_memory(directory):
-        raise MosesFeatureError(
-            f"{directory}: expected a network without a memory, found one with it: take "
-            "the one that it was made from"
-        )
-    try:
-        sizes = ARCHITECTURES[architecture].load("sizes")(**files.config["sizes"])
-        words = WordOptions(**files.config["words"])
-    except (TypeError, ValueError) as error:
-        raise FormatError(directory / CONFIG, "sizes and words", f"{error}") from error
-    source, target = (files.vocabularies[name] for name in names)
+    files = read_pair_model(directory, ARCHITECTURES)
     with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
-        network = network_of(sizes, len(source), len(target))
-    shapes = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    check_weights(directory / WEIGHTS, files.weights, shapes)
+        network = network_of(files.sizes, len(files.source), len(files.target))
     weights = {name: torch.tensor(array) for name, array in files.weights.items()}
     network.load_state_dict(weights, assign=True)
-    if are_shared(source, target):
+    if are_shared(files.source, files.target):
         network.share_embeddings()
-    escaped = member(files.config, "escaped", bool, directory / CONFIG, "a model")
-    direction = Direction.of_config(files.config, directory / CONFIG)
-    digest = files.pair_digest()
-    training = files.config["training"]
-    return PhraseModel(network, source, target, words, training, escaped, direction, digest)
+    return PhraseModel(
+        network,
+        files.source,
+        files.target,
+        files.words,
+        files.training,
+        files.escaped,
+        files.direction,
+        files.digest,
+    )

@@ -2,7 +2,7 @@
 
 Stages: `Packer` turns words into ids in the direction of the network; `PackedPairs.of_ids` numbers
 the distinct source phrases and builds the prefix trees; the scorer computes each edge of the trees
-once; `Level.edge_of_row` hands the result to all pairs that share the edge.
+once; `PrefixLevel.edge_of_row` hands the result to all pairs that share the edge.
 
 Packing does not depend on networks or torch, so that light processes can do it beside the scorer.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_feature.networks.direction import FORWARD, Direction
-from moses_feature.networks.phrases import Level, PackedSequences, prefix_levels
+from moses_feature.networks.phrases import PackedSequences, PrefixLevel, prefix_levels
 from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.runtime.arrays import Integers
 
@@ -34,9 +34,9 @@ class PackedPairs:
         offsets: (n + 1,) where the words of each target phrase begin, END counted.
     """
 
-    source_levels: list[Level]
+    source_levels: list[PrefixLevel]
     source_of_row: Integers
-    target_levels: list[Level]
+    target_levels: list[PrefixLevel]
     offsets: Integers
 
     @classmethod
@@ -54,7 +54,7 @@ class PackedPairs:
         return cls(source_levels, source_of_row, target_levels, offsets)
 
 
-def _ended_phrases(levels: list[Level], rows: int) -> Integers:
+def _ended_phrases(levels: list[PrefixLevel], rows: int) -> Integers:
     """Number the distinct phrases by the level, and then the edge, at which they end."""
     number_of_row = np.zeros(rows, dtype=np.int64)
     before = 0

@@ -137,7 +137,7 @@ class PhrasePairs:
         return [self.source.some(rows), self.target.some(rows)]
 
 
-class _Side:
+class _PairSide:
     """One side of the pairs while they are read; provisional ids in the order of appearance."""
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class PairCollection:
     """
 
     def __init__(self, pairs: Iterable[PhrasePair]) -> None:
-        self._source, self._target = _Side(), _Side()
+        self._source, self._target = _PairSide(), _PairSide()
         pair_hashes, counts = array("Q"), array("f")
         for pair in pairs:
             self._source.add(pair.source)

@@ -22,7 +22,7 @@ NETWORK = 120.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class RefiningPlan:
     """The work of the stages before the network.
 
     Attributes:
@@ -40,7 +40,7 @@ class Plan:
 
 def plan(
     minutes: float | None, spent: float, seconds_each: float, sentences: int, judged: int
-) -> Plan:
+) -> RefiningPlan:
     """Divide a budget.
 
     Args:
@@ -54,7 +54,7 @@ def plan(
         UsageError: the budget is too small.
     """
     if minutes is None:
-        return Plan(min(sentences, MOST_TUNED), math.inf, sentences, judged)
+        return RefiningPlan(min(sentences, MOST_TUNED), math.inf, sentences, judged)
     seconds, each = 60 * minutes, seconds_each + OPTIMISING
     few = min(FEWEST, sentences)
     least = spent + few * (FEWEST_ITERATIONS * each + seconds_each) + NETWORK
@@ -69,7 +69,7 @@ def plan(
 
     judged = min(judged, int(JUDGING * seconds / (2 * seconds_each)))
     tuned_on = within(TUNING, ITERATIONS * each, min(sentences, MOST_TUNED))
-    return Plan(
+    return RefiningPlan(
         tuned_on,
         max(TUNING * seconds, FEWEST_ITERATIONS * each * tuned_on),
         within(LISTS, seconds_each, sentences),

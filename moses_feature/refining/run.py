@@ -23,7 +23,7 @@ from mert.tuning.corpus import Corpus, check_chain
 from mert.tuning.state import decoder_identity, identity_of
 from mert.tuning.tune_rescored import tune_system
 from moses_feature.building.built_text import BuiltText
-from moses_feature.building.held_out import Part, cut_off, hold_out
+from moses_feature.building.held_out import TextPart, cut_off, hold_out
 from moses_feature.building.system import PHRASES, BuildData, build
 from moses_feature.decoder.decoder import usual_jobs
 from moses_feature.moses.features import FeatureSet
@@ -36,7 +36,7 @@ from moses_feature.networks.files import CONFIG
 from moses_feature.phrases.refinement.lists import RefineData
 from moses_feature.phrases.settings import RefineSettings
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.refining.budget import FEWEST_JUDGED, ITERATIONS, JUDGING, Plan, plan
+from moses_feature.refining.budget import FEWEST_JUDGED, ITERATIONS, JUDGING, RefiningPlan, plan
 from moses_feature.refining.judge import Verdict, judge
 from moses_feature.refining.stages import Stages
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
@@ -86,7 +86,7 @@ class RefiningSettings:
 
 
 @dataclass(frozen=True)
-class Actions:
+class RefiningActions:
     """What the caller brings: training, and how progress is shown.
 
     Attributes:
@@ -114,7 +114,7 @@ def refine_for_table(
     model: Path,
     text: BuiltText,
     settings: RefiningSettings,
-    actions: Actions,
+    actions: RefiningActions,
     *,
     resume: bool,
     start: Path | None = None,
@@ -136,7 +136,7 @@ def refine_for_table(
         MosesFeatureError: the text is too small, or not that of the table.
     """
     with locked_directory(model.with_suffix(".work"), "training"):
-        return _Run(table, model, text, settings, actions, start).run(resume)
+        return _Refinement(table, model, text, settings, actions, start).run(resume)
 
 
 def verdict_of(story: Json) -> Verdict | None:
@@ -147,7 +147,7 @@ def verdict_of(story: Json) -> Verdict | None:
     return None
 
 
-class _Run:
+class _Refinement:
     """One run and its directory."""
 
     def __init__(
@@ -156,7 +156,7 @@ class _Run:
         model: Path,
         text: BuiltText,
         settings: RefiningSettings,
-        actions: Actions,
+        actions: RefiningActions,
         start: Path | None,
     ) -> None:
         self._table = table
@@ -168,7 +168,7 @@ class _Run:
         self._trained = work / "model"
         self._start = start or self._trained
         names = "rest", "held-out", "judged"
-        self._rest, self._part, self._judged = (Part.within(work, name) for name in names)
+        self._rest, self._part, self._judged = (TextPart.within(work, name) for name in names)
         self._tuned, self._lists = work / "tuned", work / "lists.gz"
 
     def run(self, resume: bool) -> Json:
@@ -188,8 +188,8 @@ class _Run:
         stages.run("holding a part of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build)
         planned = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
-        names = [of.name for of in fields(Plan)]
-        plan = record(Plan, {name: planned[name] for name in names}, self._work, "a plan")
+        names = [of.name for of in fields(RefiningPlan)]
+        plan = record(RefiningPlan, {name: planned[name] for name in names}, self._work, "a plan")
         stages.run("tuning it on the part", lambda: self._tune(plan))
         stages.run("translating the part into lists", lambda: self._translate(plan))
         if self._start == self._trained:
@@ -261,7 +261,7 @@ class _Run:
                 "theirs: are they tokenised as the table is?"
             )
 
-    def _corpus(self, of: Part | None = None, most: int | None = None) -> Corpus:
+    def _corpus(self, of: TextPart | None = None, most: int | None = None) -> Corpus:
         part = of or self._part
         whole = Corpus.read(part.source, [part.target])
         return replace(whole, sentences=whole.sentences[:most], references=whole.references[:most])
@@ -286,7 +286,7 @@ class _Run:
         )
         return asdict(found)
 
-    def _tune(self, plan: Plan) -> None:
+    def _tune(self, plan: RefiningPlan) -> None:
         corpus = self._corpus(most=plan.tuned_on)
         ini, choice = MosesIni.read(self._work / "system" / INI), DecoderSettings()
         identity = {**identity_of(ini, corpus), "decoder": decoder_identity(choice)}
@@ -308,7 +308,7 @@ class _Run:
                 report=report,
             )
 
-    def _translate(self, plan: Plan) -> None:
+    def _translate(self, plan: RefiningPlan) -> None:
         corpus, ini = self._corpus(most=plan.lists), MosesIni.read(self._tuned / INI)
         size, settings = TuningSettings.list_size, DecoderSettings(segmentation=True)
         with (
@@ -319,7 +319,7 @@ class _Run:
                 decoder.features, size, self._lists, lambda done: report("decoding", done)
             )
 
-    def _judge(self, plan: Plan) -> Json:
+    def _judge(self, plan: RefiningPlan) -> Json:
         """Compare translations with the column and without it, on sentences kept for this."""
         corpus = self._corpus(self._judged, plan.judged)
         table, ini = self._work / "judged.table.gz", self._work / "judged.ini"

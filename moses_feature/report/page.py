@@ -64,11 +64,13 @@ class Section:
         title: its heading, as text.
         how_to_read: one or two sentences, as text.
         content: HTML.
+        folded: whether the content is shown only when it is asked for, because it is long.
     """
 
     title: str
     how_to_read: str
     content: Markup = field(default_factory=Markup)
+    folded: bool = False
 
 
 def write_page(path: Path, title: str, sections: Sequence[Section], script: str = "") -> None:

@@ -26,8 +26,7 @@ from moses_feature.networks.known_words import KnownPairs
 from moses_feature.networks.pieces import FEWEST_TO_TELL, is_known
 from moses_feature.phrases.generation.prefixes import longest_translation
 from moses_feature.rescoring.nbest import TRANSLATIONS, BadTranslationError, Lists
-from moses_feature.rescoring.own_source import OwnSource
-from moses_feature.rescoring.source import SourceText
+from moses_feature.rescoring.source import OwnSource, SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, install
 from moses_feature.runtime.json_files import read_json, record
 from moses_feature.sentences.settings import MOST_PIECES
@@ -132,8 +131,8 @@ class CTranslate2Model:
         for name, digest in options.sha256.items():
             if sha256_of(directory / name) != digest:
                 raise FormatError(directory / name, "the file that was exported", "another one")
-        self.source = _Side(directory, "source", options.source_pieces, options.source_language)
-        self.target = _Side(directory, "target", options.target_pieces, options.target_language)
+        self.source = _Pieces(directory, "source", options.source_pieces, options.source_language)
+        self.target = _Pieces(directory, "target", options.target_pieces, options.target_language)
         try:
             self._translator: Any = Translator(
                 str(directory), intra_threads=threads, compute_type=options.compute_type
@@ -209,7 +208,7 @@ class CTranslate2Model:
             raise MosesFeatureError(f"{self._directory}: {error}") from None
 
 
-class _Side:
+class _Pieces:
     """The pieces of one side, source or target."""
 
     def __init__(self, directory: Path, side: str, name: str, language: str | None) -> None:

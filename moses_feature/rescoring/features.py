@@ -1,9 +1,13 @@
-"""Features of n-best lists, by the architecture of their models; free of torch."""
+"""Features of n-best lists: by the architecture of their models, or of other packages.
+
+Free of torch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +31,31 @@ from moses_feature.rescoring.nbest import (
     read_weights,
     refuse_too_long,
 )
-from moses_feature.rescoring.own_source import OwnSource
-from moses_feature.rescoring.plugins import plugin
-from moses_feature.rescoring.source import SourceText
+from moses_feature.rescoring.source import OwnSource, SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.sentences.scorer import SentenceModel, averaged
 from moses_feature.sentences.settings import MOST_PIECES
+
+GROUP = "moses_feature.features"
+FeatureClass = Callable[[str, str, SourceText], SentenceScorer]
+"""Takes the name of the feature, the path behind its mark (perhaps empty), and the source text."""
+
+
+def plugin(mark: str) -> FeatureClass:
+    """Return the class of a mark.
+
+    Raises:
+        UsageError: no package has it, or it cannot be loaded.
+    """
+    found = entry_points(group=GROUP)
+    for point in found.select(name=mark):
+        try:
+            feature: FeatureClass = point.load()
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"{mark}: {point.value} cannot be loaded: {error}") from error
+        return feature
+    known = ", ".join(sorted({f"{name}:" for name in ("mbr", *found.names)}))
+    raise UsageError(f"{mark}: expected {known} before a model, found another mark")
 
 
 class SentenceFeature:

@@ -18,8 +18,7 @@ from moses_feature.moses.marked_models import MBR
 from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.nbest import TRANSLATIONS, Lists, refuse_too_long
-from moses_feature.rescoring.own_source import OwnSource
-from moses_feature.rescoring.source import SourceText
+from moses_feature.rescoring.source import OwnSource, SourceText
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
 from moses_feature.sentences.settings import MOST_PIECES

@@ -35,7 +35,7 @@ class Layers(NamedTuple):
     maxout_bias: Floats32
 
 
-class Words(NamedTuple):
+class WordProducts(NamedTuple):
     """Products of target words' embeddings.
 
     Attributes:
@@ -87,7 +87,7 @@ class States(NamedTuple):
 def advance(
     before: States,
     state: Integers,
-    words: Words,
+    words: WordProducts,
     last: Integers,
     layers: Layers,
     sources: EncodedSources,
@@ -166,7 +166,7 @@ def _expect(alignment: Floats32, values: Floats32, context: Floats32) -> None:
             context[k] += share * value[k]
 
 
-def output_states(states: States, state: Integers, words: Words, last: Integers) -> Floats32:
+def output_states(states: States, state: Integers, words: WordProducts, last: Integers) -> Floats32:
     """Return the inputs of the output layer (N, S) after prefixes: maxout units.
 
     Args:

@@ -1,4 +1,4 @@
-"""RNNsearch as a scorer of pairs; free of torch.
+"""RNNsearch as a scorer of pairs and a writer of translations; free of torch.
 
 The targets of a source share its encoder and their common prefixes; many sources are encoded
 together and share common beginnings and ends. The products of the annotations are computed once for
@@ -12,26 +12,27 @@ words.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from moses_feature.networks.datastores import WithMemory
 from moses_feature.networks.kernels import encoder_gates, encoder_state
-from moses_feature.networks.phrases import PackedSequences, Step, prefix_levels
+from moses_feature.networks.phrases import EdgesBelow, PackedSequences, prefix_levels
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
+from moses_feature.phrases.generation.prefixes import Prefixes
 from moses_feature.rnnsearch.decoder_step import (
     NOT_KNOWN,
     EncodedSources,
     Layers,
     States,
-    Words,
+    WordProducts,
     advance,
     attend,
     output_states,
 )
 from moses_feature.rnnsearch.settings import RnnSearchSizes
-from moses_feature.runtime.arrays import Floats32, Integers
+from moses_feature.runtime.arrays import Floats, Floats32, Integers
 
 
 def states_along(
@@ -69,7 +70,7 @@ SIDES = "forward", "backward"
 Ids = Sequence[int]
 
 
-class RnnSearchNetwork(WithMemory):
+class RnnSearchNetwork:
     """A network that scores pairs of ids: natural logs, END included.
 
     Args:
@@ -118,42 +119,20 @@ class RnnSearchNetwork(WithMemory):
         self.target_embedding = weights["target_embedding.weight"]
         self.words = len(output)
 
-    def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
+    def score(self, sources: Sequence[Ids], steps: Sequence[EdgesBelow]) -> None:
         """Write log p of the edges below some sources; see `values_along`."""
         words = self.products_of(np.concatenate([step.word for step in steps]))
-        read, datastores = self.encode(sources), self.datastores(sources)
+        read = self.encode(sources)
         state, last = np.arange(len(sources)), np.full(len(sources), END)
         states = self.first_states(read)
         for step in steps:
             features = output_states(states, state, words, last)
-            of_states = datastores and datastores.of(states.source[state])
-            step.found[:] = self.softmax.at(features, step.parent, step.word, of_states)
+            step.found[:] = self.softmax.at(features, step.parent, step.word)
             grows = step.word != END
             continued, state_of_next = np.unique(step.parent[grows], return_inverse=True)
             before = state[continued], words, last[continued]
             states = advance(states, *before, self.layers, read)
             state, last = state_of_next, step.word[grows]
-
-    def features(self, source: PackedSequences, target: PackedSequences) -> Floats32:
-        """Return the features (words, S) before each target word of pairs, and before each END."""
-        read = self.encode(source.lists())
-        words = self.products_of(target.ids)
-        lengths = np.diff(target.offsets)
-        first = target.offsets[:-1] + np.arange(len(target))
-        found = np.empty((len(target.ids) + len(target), self.softmax.units), dtype=np.float32)
-        living = state = np.arange(len(target))
-        last = np.full(len(target), END)
-        states = self.first_states(read)
-        for place in range(int(lengths.max()) + 1):
-            found[first[living] + place] = output_states(states, state, words, last)
-            continues = lengths[living] > place
-            living = living[continues]
-            if len(living):
-                of = state[continues], words, last[continues]
-                states = advance(states, *of, self.layers, read)
-                state = np.arange(len(living))
-                last = target.ids[target.offsets[living] + place].astype(np.int64)
-        return found
 
     def encode(self, sentences: Sequence[Ids]) -> EncodedSources:
         """Encode source sentences; common prefixes and suffixes are encoded once."""
@@ -191,14 +170,14 @@ class RnnSearchNetwork(WithMemory):
         """Return the states before the first words."""
         return attend(sources.start, np.arange(len(sources.start)), self.layers, sources)
 
-    def products_of(self, words: Integers) -> Words:
+    def products_of(self, words: Integers) -> WordProducts:
         """Return the products of some words, each computed once, and those of END."""
         distinct = np.union1d(words.astype(np.int64), [END])
         row = np.full(self.words, NOT_KNOWN)
         row[distinct] = np.arange(len(distinct))
         embedded = self.target_embedding[distinct]
         names = "decoder_input", "maxout_input"
-        return Words(row, *(self.product(name, embedded) for name in names))
+        return WordProducts(row, *(self.product(name, embedded) for name in names))
 
     def _recur(self, name: str, inputs: Floats32, word: Integers, state: Floats32) -> None:
         """Replace states (n, H) by those after words with rows of inputs."""
@@ -215,3 +194,64 @@ class RnnSearchNetwork(WithMemory):
         if bias is not None:
             product += bias
         return product
+
+
+class RnnSearchPrefixes(Prefixes):
+    """N prefixes of translations of some sentences.
+
+    Args:
+        network: the network.
+        sources: the encoded sentences.
+        states: the distinct states before the last words.
+        state: (N,) the state of each prefix.
+        last: (N,) the last words, END for an empty prefix.
+    """
+
+    def __init__(
+        self,
+        network: RnnSearchNetwork,
+        sources: EncodedSources,
+        states: States,
+        state: Integers,
+        last: Integers,
+    ) -> None:
+        self._network = network
+        self._sources = sources
+        self._states = states
+        self._state = state
+        self._last = last
+
+    @classmethod
+    def empty(cls, network: RnnSearchNetwork, sentences: Sequence[Ids]) -> RnnSearchPrefixes:
+        """Return an empty prefix for each sentence, one at least."""
+        sources, every = network.encode(sentences), np.arange(len(sentences))
+        last = np.full(len(sentences), END)
+        return cls(network, sources, network.first_states(sources), every, last)
+
+    @cached_property
+    def _words(self) -> WordProducts:
+        return self._network.products_of(self._last)
+
+    @property
+    def alignments(self) -> Floats32:
+        """(N, longest sentence + 1) alignment of the next word of each prefix.
+
+        Probabilities of the words of its sentence and END; 0 behind END.
+        """
+        return self._states.alignments[self._state]
+
+    @cached_property
+    def features(self) -> Floats32:
+        """(N, S) the inputs of the output layer."""
+        return output_states(self._states, self._state, self._words, self._last)
+
+    def log_probs(self) -> Floats:
+        """Return log p (N, V) of each word, END included, after each prefix."""
+        return self._network.softmax.all(self.features)
+
+    def grown(self, prefix: Integers, word: Integers) -> RnnSearchPrefixes:
+        """Return longer prefixes: the given ones of these, each with a word appended."""
+        continued, state = np.unique(prefix, return_inverse=True)
+        of_prefixes = self._state[continued], self._words, self._last[continued]
+        states = advance(self._states, *of_prefixes, self._network.layers, self._sources)
+        return RnnSearchPrefixes(self._network, self._sources, states, state, word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from moses_feature.networks.architectures import PairSizes
-from moses_feature.sentences.recipe import Recipe
+from moses_feature.sentences.settings import Recipe
 
 
 @dataclass(frozen=True)
@@ -20,33 +20,6 @@ class RnnSearchSizes(PairSizes):
     embedding: int
     alignment: int
     maxout: int
-
-    def shapes(self, source_words: int, target_words: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the weights by their names in `RnnSearch`."""
-        hidden, embedding = self.hidden, self.embedding
-        shapes: dict[str, tuple[int, ...]] = {
-            "source_embedding.weight": (source_words, embedding),
-            "target_embedding.weight": (target_words, embedding),
-            "decoder_start.weight": (hidden, hidden),
-            "decoder_start.bias": (hidden,),
-            "alignment_state.weight": (self.alignment, hidden),
-            "alignment_state.bias": (self.alignment,),
-            "alignment_annotation.weight": (self.alignment, 2 * hidden),
-            "alignment_energy.weight": (1, self.alignment),
-            "decoder_context.weight": (3 * hidden, 2 * hidden),
-            "maxout_state.weight": (2 * self.maxout, hidden),
-            "maxout_state.bias": (2 * self.maxout,),
-            "maxout_input.weight": (2 * self.maxout, embedding),
-            "maxout_context.weight": (2 * self.maxout, 2 * hidden),
-            "output_words.weight": (target_words, self.maxout),
-            "output_words.bias": (target_words,),
-        }
-        for part in ("forward", "backward", "decoder"):
-            shapes[f"{part}_input.weight"] = (3 * hidden, embedding)
-            shapes[f"{part}_input.bias"] = (3 * hidden,)
-            shapes[f"{part}_gates.weight"] = (2 * hidden, hidden)
-            shapes[f"{part}_candidate.weight"] = (hidden, hidden)
-        return shapes
 
 
 RNNSEARCH_PRESETS = {

@@ -116,7 +116,7 @@ SECONDS_BETWEEN_NEWS = 60.0
 
 
 @dataclass
-class _Task:
+class _ActorTask:
     """A task.
 
     Attributes:
@@ -155,7 +155,7 @@ class ActorPool:
         self._ray = cluster.ray
         self._make = make
         self._at_once = at_once
-        self._waiting: deque[_Task] = deque()
+        self._waiting: deque[_ActorTask] = deque()
         self._changed = threading.Condition()
         self._places = size
         self._closed = False
@@ -171,7 +171,7 @@ class ActorPool:
             what: a description, for errors.
             arguments: arguments of `do`.
         """
-        task = _Task(what, arguments)
+        task = _ActorTask(what, arguments)
         with self._changed:
             if self._places:
                 self._waiting.append(task)
@@ -192,7 +192,7 @@ class ActorPool:
         """Keep one place of the pool filled with an actor; replace it if it is lost."""
         losses = 0  # consecutive losses without a finished task
         while losses < ATTEMPTS and not self._closed:
-            pending: dict[Any, _Task] = {}
+            pending: dict[Any, _ActorTask] = {}
             losses += 1
             try:
                 for _ in self._serve(self._make(), pending):
@@ -206,7 +206,7 @@ class ActorPool:
             while self._waiting and not self._places:
                 self._give_up(self._waiting.popleft())
 
-    def _serve(self, actor: Any, pending: dict[Any, _Task]) -> Iterator[None]:
+    def _serve(self, actor: Any, pending: dict[Any, _ActorTask]) -> Iterator[None]:
         """Send tasks to an actor, and yield after each finished one, until the pool is closed."""
         self._wait_for(actor)
         while not self._closed:
@@ -242,7 +242,7 @@ class ActorPool:
         else:
             done.set_result(result)
 
-    def _next(self, pending: Collection[_Task]) -> _Task | None:
+    def _next(self, pending: Collection[_ActorTask]) -> _ActorTask | None:
         """Return the next task for an actor; wait for one if the actor has none.
 
         A task that was lost with an actor is done alone, to find out which task kills actors.
@@ -257,7 +257,7 @@ class ActorPool:
                 return self._waiting.popleft()
             return None
 
-    def _put_back(self, tasks: list[_Task], error: Exception) -> None:
+    def _put_back(self, tasks: list[_ActorTask], error: Exception) -> None:
         """Put the tasks of a lost actor back at the head of the queue, for the others."""
         self._last_words = (str(error).strip().splitlines() or [repr(error)])[-1][:300]
         logger.warning("a worker was lost, its work is done by another one: %s", self._last_words)
@@ -270,7 +270,7 @@ class ActorPool:
                     self._give_up(task)
             self._changed.notify_all()
 
-    def _give_up(self, task: _Task) -> None:
+    def _give_up(self, task: _ActorTask) -> None:
         task.done.set_exception(
             LostProcessError(f"{task.what}: {ATTEMPTS} workers were lost: {self._last_words}")
         )

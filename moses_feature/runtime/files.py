@@ -10,6 +10,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +24,7 @@ Json = dict[str, Any]
 
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 STANDARD_STREAM = "-"
-_TEMPORARY = re.compile(r"\..*\.[0-9]+\.tmp")
+_TEMPORARY = re.compile(r"\..*\.([0-9]+)\.tmp")
 
 
 def is_compressed(path: str | Path) -> bool:
@@ -79,6 +80,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise OutputError(f"{path}: expected a file name, found a special file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        _remove_leftovers(path.parent, path.name)
         temporary.touch()
         permissions = stat.S_IMODE(temporary.stat().st_mode)
         yield temporary
@@ -171,11 +173,28 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _remove_leftovers(directory: Path) -> None:
-    """Remove the temporary files of runs that were killed."""
-    for path in directory.glob(".*.tmp"):
-        if _TEMPORARY.fullmatch(path.name):
+def _remove_leftovers(directory: Path, name: str | None = None) -> None:
+    """Remove the temporary files of runs that were killed.
+
+    Args:
+        directory: where to look.
+        name: of the file that they were to become; None for any file of a locked directory.
+    """
+    for path in directory.glob(f".{escape(name) if name else '*'}.*.tmp"):
+        found = _TEMPORARY.fullmatch(path.name)
+        if found and (name is None or not _runs(int(found[1]))):
             path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    """Return whether a process with a number is at work on this machine."""
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -122,7 +122,7 @@ def is_of_type(value: Any, kind: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Difference:
+class DifferentFact:
     """The first difference between two runs.
 
     Attributes:
@@ -136,7 +136,7 @@ class Difference:
     found: str
 
 
-def difference(identity: Json, begun: Json) -> Difference | None:
+def difference(identity: Json, begun: Json) -> DifferentFact | None:
     """Compare the identity of a run with that of the run to resume; None if they are the same.
 
     Members that only the latter has do not count. A missing member counts as null, in objects too:
@@ -144,7 +144,7 @@ def difference(identity: Json, begun: Json) -> Difference | None:
     """
     for key, value in json.loads(json.dumps(identity)).items():
         if _without_nulls(begun.get(key)) != _without_nulls(value):
-            return Difference(key, *_shown(value, begun.get(key)))
+            return DifferentFact(key, *_shown(value, begun.get(key)))
     return None
 
 

@@ -34,7 +34,7 @@ GOOD, EMPTY, UNEQUAL = range(3)
 
 
 @dataclass(frozen=True)
-class Side:
+class CorpusSide:
     """One side of the corpus, with its models.
 
     Attributes:
@@ -107,7 +107,7 @@ class Selector:
         MosesFeatureError: a file cannot be read, or has no words.
     """
 
-    def __init__(self, sides: Sequence[Side], settings: SelectionSettings) -> None:
+    def __init__(self, sides: Sequence[CorpusSide], settings: SelectionSettings) -> None:
         self._sides = sides
         self._settings = settings
         self._vocabularies: list[set[bytes] | None] = []
@@ -115,7 +115,7 @@ class Selector:
         for side in sides:
             self._add_models(side)
 
-    def _add_models(self, side: Side) -> None:
+    def _add_models(self, side: CorpusSide) -> None:
         from_text = not is_model(side.in_domain)
         general_is_model = side.general is not None and is_model(side.general)
         if from_text != (not general_is_model):
@@ -136,7 +136,7 @@ class Selector:
         of_all = estimated(general, side.general or side.text, words, order)
         self._models.append((inside, of_all))
 
-    def _drawn(self, side: Side) -> list[list[bytes]]:
+    def _drawn(self, side: CorpusSide) -> list[list[bytes]]:
         """Draw sentences from the corpus, as many as the domain's text has."""
         wanted = sum(1 for _ in read_sentences(side.in_domain))
         random = np.random.default_rng(self._settings.seed)

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from moses_feature.moses.words import WordOptions
 from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES
-from moses_feature.networks.direction import Direction
-from moses_feature.networks.files import (
-    CONFIG,
-    MEMORY,
-    WEIGHTS,
-    architecture_of,
-    check_weights,
-    has_memory,
-    read_model_files,
-    trained_self_normalised,
-)
+from moses_feature.networks.files import trained_self_normalised
 from moses_feature.networks.phrases import PackedSequences, prefix_levels, values_along
-from moses_feature.networks.vocabulary import SOURCE_VOCABULARY, TARGET_VOCABULARY
+from moses_feature.phrases.model_files import read_pair_model
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.errors import FormatError
-from moses_feature.runtime.files import Json
-from moses_feature.runtime.json_files import member
-from moses_feature.sentences.memory import Memory, RememberedText
 
 Ids = Sequence[int]
 
@@ -56,44 +40,15 @@ class SentenceModel:
     """
 
     def __init__(self, directory: Path, normalised: bool = False) -> None:
-        names = SOURCE_VOCABULARY, TARGET_VOCABULARY
-        keys = "sizes", "words", "training"
-        path = directory / CONFIG
-        self.architecture = architecture_of(directory)
-        if self.architecture not in SENTENCE_ARCHITECTURES:
-            expected = f"architecture {' or '.join(SENTENCE_ARCHITECTURES)}"
-            raise FormatError(path, expected, self.architecture)
-        parts = ARCHITECTURES[self.architecture]
-        files = read_model_files(directory, self.architecture, keys, names)
-        try:
-            sizes = parts.load("sizes")(**files.config["sizes"])
-            self.words = WordOptions(**files.config["words"])
-        except (TypeError, ValueError) as error:
-            raise FormatError(path, "sizes and words", f"{error}") from error
-        self.source, self.target = (files.vocabularies[name] for name in names)
-        shapes = sizes.shapes(len(self.source), len(self.target))
-        check_weights(directory / WEIGHTS, files.weights, shapes)
-        self.escaped: bool = member(files.config, "escaped", bool, path, "a model")
-        self.direction = Direction.of_config(files.config, path)
-        self.training: Json = files.config["training"]
-        self.digest = files.pair_digest()
+        files = read_pair_model(directory, SENTENCE_ARCHITECTURES)
+        self.architecture = files.architecture
+        self.source, self.target = files.source, files.target
+        self.words, self.escaped = files.words, files.escaped
+        self.direction = files.direction
+        self.training, self.digest = files.training, files.digest
         self.normalised = normalised or not trained_self_normalised(self.training)
-        self.network: Any = parts.load("inference")(sizes, files.weights, self.normalised)
-        if has_memory(directory):
-            self._remember(directory / MEMORY)
-
-    def _remember(self, path: Path) -> None:
-        """Give the network a memory."""
-        text = RememberedText.load(path)
-        if text.network != self.digest:
-            raise FormatError(path, "the memory of this network", "one of another")
-        for side, words in (text.source, self.source), (text.target, self.target):
-            if (largest := side.ids.max(initial=0)) >= len(words):
-                raise FormatError(path, f"ids of {len(words)} words", f"{largest}")
-        without = self.network
-        self.network = copy(without)
-        self.network.memory = Memory(text, without)
-        self.digest = text.digest()
+        inference = ARCHITECTURES[self.architecture].load("inference")
+        self.network: Any = inference(files.sizes, files.weights, self.normalised)
 
     def ids(self, source: Sequence[bytes], target: Sequence[bytes]) -> tuple[list[int], list[int]]:
         """Return the ids of a pair as the network reads and writes it."""

@@ -26,7 +26,7 @@ from moses_feature.training.objective import Rows
 
 
 @dataclass(frozen=True)
-class Links:
+class PairLinks:
     """The links of pairs, as two places each in the sequences that a network reads and writes.
 
     Attributes:
@@ -59,12 +59,12 @@ class LinkCollection:
         self._written.extend(written.tolist())
         self._counts.append(len(read))
 
-    def links(self, rows: Rows) -> Links:
+    def links(self, rows: Rows) -> PairLinks:
         """Return the links of some pairs."""
         offsets = np.zeros(len(self._counts) + 1, dtype=np.int64)
         np.cumsum(self._counts, out=offsets[1:])
         sides = (np.frombuffer(side, dtype=np.uint32) for side in (self._read, self._written))
-        return Links(*(PackedSequences(side, offsets).some(rows) for side in sides))
+        return PairLinks(*(PackedSequences(side, offsets).some(rows) for side in sides))
 
 
 def spread(

@@ -26,7 +26,7 @@ from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import Json
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
-from moses_feature.sentences.texts import Links, SentencePairs, learnt_pieces
+from moses_feature.sentences.texts import PairLinks, SentencePairs, learnt_pieces
 from moses_feature.training.objective import Rows, Terms
 from moses_feature.training.runs import train_network
 from moses_feature.training.trainer import NO_CONTROL, RunControl
@@ -55,7 +55,7 @@ class SentenceObjective(PhraseObjective):
     def __init__(
         self,
         data: PhraseData,
-        links: Links | None,
+        links: PairLinks | None,
         settings: SentenceSettings,
         device: torch.device,
     ) -> None:
@@ -128,7 +128,7 @@ def train_sentences(
     )
 
 
-LinkedPairs = tuple[PhraseData, Links | None]
+LinkedPairs = tuple[PhraseData, PairLinks | None]
 
 
 def _read(data: SentenceData, settings: SentenceSettings) -> tuple[LinkedPairs, Json]:

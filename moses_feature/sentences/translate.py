@@ -54,7 +54,7 @@ class AlignedTranslation:
 
 
 @dataclass(frozen=True)
-class _Hypothesis:
+class _Unfinished:
     """A translation that has not ended."""
 
     ids: tuple[int, ...]
@@ -69,7 +69,7 @@ class _BestTranslations:
     width: int
     longest: int
     source_words: int
-    live: list[_Hypothesis] = field(default_factory=lambda: [_Hypothesis((), 0.0, ())])
+    live: list[_Unfinished] = field(default_factory=lambda: [_Unfinished((), 0.0, ())])
     ended: list[AlignedTranslation] = field(default_factory=list)
 
     def advance(
@@ -95,7 +95,7 @@ class _BestTranslations:
                 self.width -= 1
             else:
                 word = int(words[parent, candidate - 1])
-                live.append(_Hypothesis((*hypothesis.ids, word), log_prob, aligned))
+                live.append(_Unfinished((*hypothesis.ids, word), log_prob, aligned))
                 chosen.append((parent, word))
         self.live = live
         return chosen

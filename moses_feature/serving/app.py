@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
@@ -38,6 +39,8 @@ MOST_TRANSLATIONS = 1000
 SECONDS_OF_A_BODY = 30.0
 """The longest time in which a client sends its request."""
 SECONDS_UNTIL_RETRY = "1"
+CLOSED = 499
+"""The status, for `/metrics`, of a request whose client hung up before the answer."""
 HOST = re.compile(r"\[?([A-Za-z0-9.:-]+?)\]?(?::[0-9]{1,5})?")
 """The header Host: a name or an address, and perhaps a port."""
 HEADERS = {
@@ -50,13 +53,14 @@ PAGE = {
     "/": ("page.html", "text/html"),
     "/page.js": ("page.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
     "/openapi.json": ("openapi.json", "application/json"),
 }
 XML = "text/xml"
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """What a request may be.
 
     Attributes:
@@ -99,7 +103,7 @@ class Application:
         starlette: the application as a server runs it.
     """
 
-    def __init__(self, service: Service, limits: Limits) -> None:
+    def __init__(self, service: Service, limits: ServiceLimits) -> None:
         self._service = service
         self._limits = limits
         routes = [
@@ -166,7 +170,7 @@ class Application:
         if kind != "application/json":
             raise BadRequestError(415, "expected the content type application/json")
         texts, count, as_tokens = self._read(await self._body(request))
-        answers = await self._translated(texts, count, as_tokens)
+        answers = await self._translated(request, texts, count, as_tokens)
         return _json({"translations": [_content(answer) for answer in answers]})
 
     def _read(self, body: bytes) -> tuple[list[str], int, bool]:
@@ -206,12 +210,26 @@ class Application:
         return texts
 
     async def _translated(
-        self, texts: list[str], count: int, as_tokens: bool
+        self, request: Request, texts: list[str], count: int, as_tokens: bool
     ) -> list[Translated | MosesFeatureError]:
+        """Translate texts; when the client hangs up, what has not begun is dropped.
+
+        Raises:
+            BadRequestError: nobody is there any more.
+        """
         self._service.admit(len(texts))
-        work = [self._service.translate(text, count, as_tokens) for text in texts]
+        each = (self._service.translate(text, count, as_tokens) for text in texts)
+        work: asyncio.Future[list[Any]] = asyncio.gather(*each, return_exceptions=True)
+        gone: asyncio.Future[Any] = asyncio.ensure_future(_hung_up(request))
+        await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
+        if not work.done():
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+            raise BadRequestError(CLOSED, "the client has hung up")
         answers: list[Translated | MosesFeatureError] = []
-        for answer in await asyncio.gather(*work, return_exceptions=True):
+        for answer in work.result():
             if not isinstance(answer, Translated | MosesFeatureError):
                 raise answer
             answers.append(answer)
@@ -222,7 +240,7 @@ class Application:
             asked = read_request(await self._body(request), MOST_TRANSLATIONS)
         except RpcError as error:
             return Response(fault(PARSE_ERROR, f"{error}"), media_type=XML)
-        (answer,) = await self._translated([asked.text], max(1, asked.list_size), True)
+        (answer,) = await self._translated(request, [asked.text], max(1, asked.list_size), True)
         if isinstance(answer, MosesFeatureError):
             return Response(fault(FAILED, f"{answer}"), media_type=XML)
         return Response(answer_of(asked, answer), media_type=XML)
@@ -239,6 +257,12 @@ class Application:
 
     async def _metrics(self, _: Request) -> Response:
         return Response(self._service.counts.text(), media_type="text/plain; version=0.0.4")
+
+
+async def _hung_up(request: Request) -> None:
+    """Return when the client of a request whose body was read has hung up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _content(answer: Translated | MosesFeatureError) -> dict[str, Any]:

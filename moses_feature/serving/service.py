@@ -90,7 +90,7 @@ class Service:
         self._time_limit = time_limit
         self._free: asyncio.Queue[ObjectProcess] = asyncio.Queue()
         self._all: set[ObjectProcess] = set()
-        self._replacements: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.counts = Counts()
 
     async def start(self) -> None:
@@ -142,24 +142,33 @@ class Service:
     async def _tried(self, line: str, count: int, as_tokens: bool, until: float) -> Translated:
         for attempt in range(ATTEMPTS):
             worker = await self._within(until, self._free.get())
-            call = asyncio.wrap_future(worker.call(Translates.translate, line, count, as_tokens))
-            try:
-                found = await self._within(until, asyncio.shield(call))
+            work = asyncio.ensure_future(self._work(worker, line, count, as_tokens, until))
+            self._tasks.add(work)
+            work.add_done_callback(self._tasks.discard)
+            work.add_done_callback(_forget)
+            try:  # what has begun is done, though nobody may wait for it any more
+                return await asyncio.shield(work)
             except LostProcessError:
-                self._replace(worker)
                 if attempt == ATTEMPTS - 1:
                     raise
-            except (TooLongError, asyncio.CancelledError):
-                call.add_done_callback(_forget)
-                self._replace(worker)
-                raise
-            except MosesFeatureError:
-                self._free.put_nowait(worker)
-                raise
-            else:
-                self._free.put_nowait(worker)
-                return found
         raise AssertionError("a sentence is tried once at least")
+
+    async def _work(
+        self, worker: ObjectProcess, line: str, count: int, as_tokens: bool, until: float
+    ) -> Translated:
+        """Have a process translate a sentence; after that it is free, or replaced."""
+        call = asyncio.wrap_future(worker.call(Translates.translate, line, count, as_tokens))
+        call.add_done_callback(_forget)
+        try:
+            found = await self._within(until, asyncio.shield(call))
+        except (LostProcessError, TooLongError):
+            self._replace(worker)
+            raise
+        except MosesFeatureError:
+            self._free.put_nowait(worker)
+            raise
+        self._free.put_nowait(worker)
+        return found
 
     async def _within(self, until: float, work: Awaitable[T]) -> T:
         try:
@@ -173,8 +182,8 @@ class Service:
         self.counts.workers -= 1
         self._all.discard(worker)
         task = asyncio.get_running_loop().create_task(self._replaced(worker))
-        self._replacements.add(task)
-        task.add_done_callback(self._replacements.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _replaced(self, worker: ObjectProcess) -> None:
         await asyncio.to_thread(worker.close)
@@ -185,7 +194,7 @@ class Service:
 
     def close(self) -> None:
         """End the processes."""
-        for task in self._replacements:
+        for task in self._tasks:
             task.cancel()
         for worker in self._all:
             worker.close()
@@ -193,6 +202,6 @@ class Service:
 
 
 def _forget(call: asyncio.Future[Any]) -> None:
-    """Take note of how a call ended that nobody waits for."""
+    """Take note of how work ended that nobody may wait for."""
     if not call.cancelled():
         call.exception()

@@ -18,7 +18,7 @@ from moses_feature.runtime.json_files import numbered, record
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ScoredPart
 from moses_feature.tables.features_json import write_features
-from moses_feature.tables.parts import Part, PartReader, phrases_in_texts
+from moses_feature.tables.parts import PartOfTable, PartReader, phrases_in_texts
 from moses_feature.tables.pipeline import OpenPool, ScoringPool
 from moses_feature.tables.settings import AugmentSettings
 from moses_feature.tables.writer import TableWriter
@@ -52,7 +52,7 @@ class AugmentProgress:
     scores: int | None = None
     digest: str = ""
 
-    def add(self, part: Part, scored: ScoredPart) -> None:
+    def add(self, part: PartOfTable, scored: ScoredPart) -> None:
         """Add a finished part."""
         self.parts = part.number + 1
         self.lines = part.lines_read
@@ -110,7 +110,7 @@ def augment(
         parts.skip(progress.parts, progress.lines, progress.digest)
         report(progress, reader.fraction())
 
-        def finish(part: Part, scored: ScoredPart) -> None:
+        def finish(part: PartOfTable, scored: ScoredPart) -> None:
             progress.add(part, scored)
             writer.write(scored.content, identity, asdict(progress))
             report(progress, part.fraction)
@@ -154,10 +154,12 @@ def _digests(models: Sequence[ColumnModels]) -> list[list[str]]:
 
 
 def _score(
-    parts: Iterable[Part], pool: ScoringPool, finish: Callable[[Part, ScoredPart], None]
+    parts: Iterable[PartOfTable],
+    pool: ScoringPool,
+    finish: Callable[[PartOfTable, ScoredPart], None],
 ) -> None:
     """Send the parts to the pool, and finish them in the same order."""
-    waiting: deque[tuple[Part, Future[ScoredPart]]] = deque()
+    waiting: deque[tuple[PartOfTable, Future[ScoredPart]]] = deque()
     for part in parts:
         waiting.append((part, pool.submit(part)))
         while waiting and (waiting[0][1].done() or len(waiting) > pool.room):

@@ -10,7 +10,6 @@ No torch here: this runs in light processes beside the scorer.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +34,7 @@ from moses_feature.runtime.arrays import Bytes, Floats, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
 from moses_feature.runtime.strings import Strings, added, new_strings, slot_of
-from moses_feature.tables.parts import Part
+from moses_feature.tables.parts import PartOfTable
 from moses_feature.tables.scan import ScannedLines, scan
 from moses_feature.tables.settings import UNKNOWN_SOURCE_COLUMN, UNKNOWN_TARGET_COLUMN
 from moses_feature.tables.writer import compressed
@@ -115,7 +114,7 @@ class ColumnsOfModel:
 
 
 class NewColumns:
-    """Packs parts, and appends the columns to them in the same order.
+    """Packs parts, and appends the columns to them.
 
     Args:
         models: the models whose columns are appended, in this order.
@@ -129,13 +128,13 @@ class NewColumns:
         self._output = output
         self._looks_words_up = all(model.looks_words_up for model in models)
         self._shortlists: list[list[Strings]] = []
-        self._waiting: deque[tuple[Growing, list[Packed]]] = deque()
+        self._waiting: dict[int, tuple[Growing, list[Packed]]] = {}
 
     def __getstate__(self) -> Json:
         """Leave out the parts that wait for their columns in this process."""
-        return {**self.__dict__, "_waiting": deque(), "_shortlists": []}
+        return {**self.__dict__, "_waiting": {}, "_shortlists": []}
 
-    def pack(self, part: Part) -> list[Packed]:
+    def pack(self, part: PartOfTable) -> list[Packed]:
         """Return the pairs of a part for each model, and remember its lines.
 
         Raises:
@@ -146,7 +145,7 @@ class NewColumns:
         if self._looks_words_up:
             scanned = scan(part.content, len(part.numbers), part.scores)
         growing, packed = self._read(part) if scanned is None else self._looked_up(scanned)
-        self._waiting.append((growing, packed))
+        self._waiting[part.number] = growing, packed
         return packed
 
     def _looked_up(self, lines: ScannedLines) -> tuple[Growing, list[Packed]]:
@@ -166,7 +165,7 @@ class NewColumns:
             packed.append(model.packer.pack_numbered(*pairs))
         return lines.grown, packed
 
-    def _read(self, part: Part) -> tuple[Growing, list[Packed]]:
+    def _read(self, part: PartOfTable) -> tuple[Growing, list[Packed]]:
         """Pack lines that may be bad, or whose tokens must be turned into words."""
         fields = [
             checked_fields(line, self._table, number, part.scores)
@@ -185,13 +184,14 @@ class NewColumns:
         except WordError as error:
             raise WordError(f"{self._table} at line {number}: {error}") from None
 
-    def append(self, log_probs: Sequence[Floats]) -> ScoredPart:
-        """Append the columns to the first packed part that has none yet, and return it.
+    def append(self, number: int, log_probs: Sequence[Floats]) -> ScoredPart:
+        """Append the columns to a part that was packed here, and return it.
 
         Args:
+            number: that of the part.
             log_probs: (lines,) log p, natural logs, for each model.
         """
-        growing, packed = self._waiting.popleft()
+        growing, packed = self._waiting.pop(number)
         found = zip(self._models, log_probs, packed, strict=True)
         columns = [c for model, scores, of_model in found for c in model.values(scores, of_model)]
         content = b"".join(growing(_texts(columns)))

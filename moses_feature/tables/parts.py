@@ -27,7 +27,7 @@ BYTES = 1 << 24
 
 
 @dataclass(frozen=True)
-class Part:
+class PartOfTable:
     """Lines that are processed together.
 
     Attributes:
@@ -92,7 +92,7 @@ class PartReader:
                 "run read"
             )
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[PartOfTable]:
         """Yield the parts; if no line is kept, one part without lines.
 
         Raises:
@@ -128,12 +128,12 @@ class PartReader:
         fields = checked_fields(line, self._reader.path, self._reader.line_number, self.scores)
         return b" ".join(tokens(fields[SOURCE])) in self._kept
 
-    def _part(self, lines: list[bytes], numbers: Sequence[int]) -> Part:
+    def _part(self, lines: list[bytes], numbers: Sequence[int]) -> PartOfTable:
         reader = self._reader
         self._number += 1
         if self._kept is None:  # a range takes less memory than the numbers
             numbers = range(reader.line_number - len(lines) + 1, reader.line_number + 1)
-        return Part(
+        return PartOfTable(
             self._number - 1,
             b"".join(lines),
             numbers,

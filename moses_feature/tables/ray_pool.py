@@ -16,7 +16,7 @@ from moses_feature.runtime.cluster import ActorPool, Cluster, connected
 from moses_feature.runtime.errors import LostProcessError, MosesFeatureError, UsageError
 from moses_feature.tables.column_models import ColumnModels
 from moses_feature.tables.columns import NewColumns, ScoredPart
-from moses_feature.tables.parts import Part
+from moses_feature.tables.parts import PartOfTable
 from moses_feature.tables.pipeline import OpenPool, Pipeline
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class PartWorker:
     def ready(self) -> None:
         """Return once the model is loaded."""
 
-    def do(self, part: Part) -> ScoredPart | MosesFeatureError:
+    def do(self, part: PartOfTable) -> ScoredPart | MosesFeatureError:
         """Append the columns to a part; return the error if that fails.
 
         A worker that has lost a helper process ends, so that another one replaces it.
@@ -133,7 +133,7 @@ class RayPool:
         )
         self.room = kind.count * at_once * (1 + SPARE_PARTS)
 
-    def submit(self, part: Part) -> Future[ScoredPart]:
+    def submit(self, part: PartOfTable) -> Future[ScoredPart]:
         """Send a part to the cluster."""
         lines = f"lines {part.numbers[0]} to {part.numbers[-1]}" if part.numbers else "no lines"
         return self._pool.submit(lines, part)

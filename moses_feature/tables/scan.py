@@ -64,7 +64,7 @@ class ScannedLines:
             begin = behind
 
 
-class _Found(NamedTuple):
+class _Places(NamedTuple):
     words: Integers
     offsets: Integers
     score_ends: Integers
@@ -81,7 +81,7 @@ def scan(content: bytes, lines: int, scores: int) -> ScannedLines | None:
     """
     text = np.frombuffer(content, dtype=np.uint8)
     room = len(content) // 2 + lines + 1  # a word takes at least a byte and a space
-    found = _Found(
+    found = _Places(
         np.empty((2, room, 2), dtype=np.int64),
         np.zeros((2, lines + 1), dtype=np.int64),
         np.empty(lines, dtype=np.int64),
@@ -95,7 +95,7 @@ def scan(content: bytes, lines: int, scores: int) -> ScannedLines | None:
 
 
 @compiled
-def _scan(text: Bytes, scores: int, found: _Found) -> bool:
+def _scan(text: Bytes, scores: int, found: _Places) -> bool:
     begin = 0
     for line in range(len(found.line_ends)):
         end = line_end(text, begin)
@@ -121,7 +121,7 @@ def _scan(text: Bytes, scores: int, found: _Found) -> bool:
 
 
 @helper
-def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Found) -> bool:
+def _words(text: Bytes, first: int, last: int, side: int, line: int, found: _Places) -> bool:
     """Write the positions of the words of a phrase."""
     begun = found.offsets[side, line]
     count = begun

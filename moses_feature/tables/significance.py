@@ -63,7 +63,7 @@ class Filtered:
     threshold: float
 
 
-class _Side:
+class _CountedSide:
     """The phrases of one side of a table, and the sentences in which each stands."""
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ def filter_table(
     threshold_of(significance, 1)
     if Path(table).exists() and not Path(table).is_file():
         raise UsageError(f"{table}: expected a file, which is read twice")
-    sides = _Side(), _Side()
+    sides = _CountedSide(), _CountedSide()
     numbers: list[list[int]] = [[], []]
     of_words: dict[int, tuple[float, int]] = {}
     with LineReader(table) as reader:

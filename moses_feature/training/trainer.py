@@ -120,7 +120,7 @@ class Trainer:
     def run(self) -> str:
         """Train until the budget is spent, patience runs out or the control stops it.
 
-        It goes on from the checkpoint in the model directory, if there is one.
+        It continues from the checkpoint in the model directory, if there is one.
 
         Returns:
             The reason for stopping.

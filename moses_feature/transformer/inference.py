@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_feature.networks.datastores import Datastores, WithMemory
 from moses_feature.networks.kernels import softmax, sum_of
-from moses_feature.networks.phrases import PackedSequences, Step
+from moses_feature.networks.phrases import EdgesBelow, PackedSequences
 from moses_feature.networks.vocabulary import END
 from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.phrases.generation.prefixes import Prefixes
@@ -121,7 +120,7 @@ class ReadSources:
         return np.minimum(first[:, None] + columns, self.offsets[-1] - 1), counts
 
 
-class Nodes:
+class KeysAndValues:
     """Keys and values (nodes, D) of all prefixes' last words, for each layer of the decoder."""
 
     def __init__(self, layers: int, units: int) -> None:
@@ -146,7 +145,7 @@ def _with_room(array: Floats32, count: int) -> Floats32:
     return grown
 
 
-class TransformerNetwork(WithMemory):
+class TransformerNetwork:
     """A network that scores pairs of ids: natural logs, END included.
 
     Args:
@@ -181,12 +180,11 @@ class TransformerNetwork(WithMemory):
             elif array.ndim > 1 and "." in name.removesuffix(".weight"):
                 self._matrices[name.removesuffix(".weight")] = np.ascontiguousarray(array.T)
 
-    def score(self, sources: Sequence[Ids], steps: Sequence[Step]) -> None:
+    def score(self, sources: Sequence[Ids], steps: Sequence[EdgesBelow]) -> None:
         """Write log p of the edges below some sources; see `values_along`."""
         prefixes = TransformerPrefixes.empty(self, sources)
         for step in steps:
-            given = step.parent, step.word, prefixes.datastores
-            step.found[:] = self.softmax.at(prefixes.features, *given)
+            step.found[:] = self.softmax.at(prefixes.features, step.parent, step.word)
             grows = step.word != END
             prefixes = prefixes.grown(step.parent[grows], step.word[grows])
 
@@ -216,7 +214,7 @@ class TransformerNetwork(WithMemory):
     def written(
         self,
         words: Integers,
-        nodes: Nodes,
+        nodes: KeysAndValues,
         path: Integers,
         lengths: Integers,
         source: Integers,
@@ -247,18 +245,6 @@ class TransformerNetwork(WithMemory):
             x += self.attention(attention, normal, *read, places, counts)
             x += self.inner(begin, "norm3", x)
         return self.normal("decoder.norm", x)
-
-    def features(self, source: PackedSequences, target: PackedSequences) -> Floats32:
-        """Return the features (words, D) before each target word of pairs, and before each END."""
-        nodes = Nodes(self.sizes.decoder_layers, self.sizes.units)
-        counts = np.diff(target.offsets) + 1
-        first = np.repeat(np.cumsum(counts) - counts, counts)
-        own = nodes.make_room(int(counts.sum()))
-        path = np.minimum(first[:, None] + np.arange(int(counts.max())), own[:, None])
-        words = np.full(len(own), END)
-        words[own != first] = target.ids
-        pair, sources = np.repeat(np.arange(len(target)), counts), self.encode(source.lists())
-        return self.written(words, nodes, path, own - first + 1, pair, sources)
 
     def _placed(self, words: Integers, place: Integers, embedding: Floats32) -> Floats32:
         """Return the embeddings (n, D) of words, their places added."""
@@ -315,7 +301,6 @@ class TransformerPrefixes(Prefixes):
         nodes: keys and values, shared with shorter and longer prefixes.
         before: (N, words) the nodes on the way to the last word of each.
         word: (N,) the last words, END for an empty prefix.
-        datastores: what is remembered for each, if the network has a memory.
 
     Attributes:
         features: (N, D) the inputs of the output layer.
@@ -326,16 +311,14 @@ class TransformerPrefixes(Prefixes):
         network: TransformerNetwork,
         sources: ReadSources,
         source: Integers,
-        nodes: Nodes,
+        nodes: KeysAndValues,
         before: Integers,
         word: Integers,
-        datastores: Datastores | None,
     ) -> None:
         self._network = network
         self._sources = sources
         self._source = source
         self._nodes = nodes
-        self.datastores = datastores
         self._path = np.column_stack([before, nodes.make_room(len(word))])
         lengths = np.full(len(word), self._path.shape[1])
         self.features = network.written(word, nodes, self._path, lengths, source, sources)
@@ -344,17 +327,15 @@ class TransformerPrefixes(Prefixes):
     def empty(cls, network: TransformerNetwork, sentences: Sequence[Ids]) -> TransformerPrefixes:
         """Return an empty prefix for each sentence, one at least."""
         count, sizes = len(sentences), network.sizes
-        nodes = Nodes(sizes.decoder_layers, sizes.units)
+        nodes = KeysAndValues(sizes.decoder_layers, sizes.units)
         before, word = np.empty((count, 0), dtype=np.int64), np.full(count, END)
-        sources, datastores = network.encode(sentences), network.datastores(sentences)
-        return cls(network, sources, np.arange(count), nodes, before, word, datastores)
+        return cls(network, network.encode(sentences), np.arange(count), nodes, before, word)
 
     def log_probs(self) -> Floats:
         """Return log p (N, V) of each word, END included, after each prefix."""
-        return self._network.softmax.all(self.features, self.datastores)
+        return self._network.softmax.all(self.features)
 
     def grown(self, prefix: Integers, word: Integers) -> TransformerPrefixes:
         """Return longer prefixes: the given ones of these, each with a word appended."""
         given = self._source[prefix], self._nodes, self._path[prefix], word
-        datastores = self.datastores and self.datastores.of(prefix)
-        return TransformerPrefixes(self._network, self._sources, *given, datastores)
+        return TransformerPrefixes(self._network, self._sources, *given)

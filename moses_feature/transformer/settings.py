@@ -8,8 +8,7 @@ import numpy as np
 
 from moses_feature.networks.architectures import PairSizes
 from moses_feature.runtime.arrays import Floats32
-from moses_feature.sentences.recipe import Recipe
-from moses_feature.sentences.settings import SentenceSettings
+from moses_feature.sentences.settings import Recipe, SentenceSettings
 
 
 @dataclass(frozen=True)
@@ -29,32 +28,6 @@ class TransformerSizes(PairSizes):
         super().__post_init__()
         if self.units % (2 * self.heads):
             raise ValueError(f"units: expected a multiple of 2 x {self.heads} heads")
-
-    def shapes(self, source_words: int, target_words: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the weights by their names in `Transformer`."""
-        units, inner = self.units, self.inner
-        shapes: dict[str, tuple[int, ...]] = {
-            "source_embedding.weight": (source_words, units),
-            "output_words.weight": (target_words, units),
-            "output_words.bias": (target_words,),
-        }
-        sides = ("encoder", self.encoder_layers, 1), ("decoder", self.decoder_layers, 2)
-        for side, layers, attentions in sides:
-            for layer in range(layers):
-                begin = f"{side}.layers.{layer}."
-                for name in ("self_attn", "multihead_attn")[:attentions]:
-                    shapes |= _shapes(f"{begin}{name}.in_proj_", (3 * units, units))
-                    shapes |= _shapes(f"{begin}{name}.out_proj.", (units, units))
-                shapes |= _shapes(f"{begin}linear1.", (inner, units))
-                shapes |= _shapes(f"{begin}linear2.", (units, inner))
-                for number in range(attentions + 1):
-                    shapes |= _shapes(f"{begin}norm{number + 1}.", (units,))
-            shapes |= _shapes(f"{side}.norm.", (units,))
-        return shapes
-
-
-def _shapes(prefix: str, weight: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    return {f"{prefix}weight": weight, f"{prefix}bias": weight[:1]}
 
 
 TRANSFORMER_PRESETS = {

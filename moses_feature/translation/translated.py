@@ -44,11 +44,13 @@ class Translated:
     Attributes:
         tokens: the words of the sentence as the system reads them.
         translations: its translations.
+        weights: those of the features, by name: a score is the sum of weights times values.
         seconds: the time that it took.
     """
 
     tokens: str
     translations: tuple[Translation, ...]
+    weights: dict[str, list[float]]
     seconds: float
 
 

@@ -30,6 +30,7 @@ from moses_feature.moses.xml_input import Marks, parse_marked
 from moses_feature.rescoring.features import scorers_of, with_rescoring
 from moses_feature.rescoring.nbest import FEWEST_RESCORED, SentenceScorer, new_features
 from moses_feature.rescoring.source import SourceText
+from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.json_files import read_json
 from moses_feature.translation.translated import LINE_BREAKS, Translated, Translation
@@ -61,7 +62,7 @@ class Translator:
         self._words = None if as_tokens else _RawText(of.built, directory)
         self._system = replace(System.of_ini(of.moses_ini()), segmentation=True)
         self._limits, self._xml_input = limits, xml_input
-        self._resources = Resources.of(self._system, indexed=True)
+        self._resources = Resources.of(self._system)
         self._features = self._system.features
         self._rescorer = _Rescorer(of, self._features) if of.rescoring else None
 
@@ -110,24 +111,30 @@ class Translator:
         return Translated(
             b" ".join(sentence).decode(errors="surrogateescape"),
             translations,
+            _by_name(features, features.weights[features.tuneable]),
             time.monotonic() - begun,
         )
 
 
 def _translation(hypothesis: Hypothesis, features: FeatureSet, raw: _RawText | None) -> Translation:
     words = b" ".join(hypothesis.words).decode(errors="surrogateescape")
-    values = iter(np.round(hypothesis.features, 6).tolist())
     return Translation(
         raw.text(words) if raw else words,
         words,
         round(hypothesis.score, 6),
-        {
-            f.name: [next(values) for _ in range(sum(f.tuneable))]
-            for f in features.functions
-            if any(f.tuneable)
-        },
+        _by_name(features, hypothesis.features),
         (hypothesis.segmentation or b"").decode(),
     )
+
+
+def _by_name(features: FeatureSet, values: Floats) -> dict[str, list[float]]:
+    """Return the values or weights of the tuneable features, by the name of their function."""
+    rounded = iter(np.round(values, 6).tolist())
+    return {
+        function.name: [next(rounded) for _ in range(sum(function.tuneable))]
+        for function in features.functions
+        if any(function.tuneable)
+    }
 
 
 class _RawText:

@@ -10,7 +10,7 @@ import pytest
 
 from moses_feature.building import alignment
 from moses_feature.building.alignment import align, symmetrised
-from moses_feature.building.bitext import Bitext, Text, TextPair
+from moses_feature.building.bitext import Bitext, NumberedText, TextPair
 from moses_feature.runtime.errors import MosesFeatureError
 
 needs_aligner = pytest.mark.skipif(
@@ -64,7 +64,7 @@ def test_against_a_plain_twin():
         of_source += a
         of_target += b
         expected.append(sorted(plain(a, b), key=lambda link: link[::-1]))
-    source, target = map(Text.of_sentences, texts)
+    source, target = map(NumberedText.of_sentences, texts)
     pair = TextPair(source, target, np.ones(len(source), dtype=np.bool_), {}, [])
     places = np.array(of_target, dtype=np.int16), np.array(of_source, dtype=np.int16)
     found = symmetrised(pair, *places)
@@ -78,7 +78,7 @@ def dictionary(seed: int, sentences: int = 200) -> TextPair:
         [choose.randrange(30) for _ in range(choose.randint(3, 7))] for _ in range(sentences)
     ]
     sides = [
-        Text.of_sentences([b"%b%d" % (letter, n) for n in sentence] for sentence in numbers)
+        NumberedText.of_sentences([b"%b%d" % (letter, n) for n in sentence] for sentence in numbers)
         for letter in (b"s", b"t")
     ]
     return TextPair(*sides, np.ones(sentences, dtype=np.bool_), {}, [])

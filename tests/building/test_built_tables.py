@@ -12,7 +12,7 @@ from helpers.files import SHARED, needs_shared
 from helpers.plain_build import tables as plain_tables
 
 from moses_feature.building import tables as module
-from moses_feature.building.bitext import Bitext, Text, read_alignment, read_texts
+from moses_feature.building.bitext import Bitext, NumberedText, read_alignment, read_texts
 from moses_feature.building.phrase_numbers import PhraseNumbers
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.tables import Tables
@@ -60,7 +60,7 @@ def test_tables_against_a_plain_twin(seed, longest, together, monkeypatch, tmp_p
 
 def test_phrases_are_numbered_in_the_order_of_lines():
     sentences = [source for source, _, _ in random_bitext(9, 60)]
-    text = Text.of_sentences(sentences)
+    text = NumberedText.of_sentences(sentences)
     numbers = PhraseNumbers.of_text(text, 4)
     found = {}
     for first, sentence in zip(text.offsets.tolist(), sentences, strict=False):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_feature.building.held_out import AlignedText, Part, hold_out
+from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
 
 LINES = 40
@@ -29,7 +29,7 @@ def text(tmp_path) -> AlignedText:
 
 
 def split(text: AlignedText, tmp_path: Path, **changed) -> list[dict[str, list[str]]]:
-    parts = [Part.within(tmp_path, name) for name in ("rest", "part")]
+    parts = [TextPart.within(tmp_path, name) for name in ("rest", "part")]
     given = {"longest": 100, "share": 0.2, "most": 100, "seed": 1, **changed}
     hold_out(text, *parts, **given)
     return [

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from moses_feature.building.bitext import Text
+from moses_feature.building.bitext import NumberedText
 from moses_feature.building.ngrams import NONE, grams_of
 
 WORDS = [b"a", b"b", b"zz", b"~", b"\xc3\xa9"]
@@ -23,7 +23,7 @@ def random_sentences(seed: int) -> list[list[bytes]]:
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_against_sorted_tuples(tmp_path, part_bits, on_disk):
     sentences = random_sentences(part_bits)
-    text = Text.of_sentences(sentences)
+    text = NumberedText.of_sentences(sentences)
     found = list(grams_of(text, 8, tmp_path if on_disk else None, part_bits))
     assert len(found) == max(map(len, sentences))
     assert not list(tmp_path.iterdir())
@@ -46,7 +46,7 @@ def test_against_sorted_tuples(tmp_path, part_bits, on_disk):
 
 
 def test_only_words_are_in_memory(tmp_path):
-    text = Text.of_sentences(random_sentences(1))
+    text = NumberedText.of_sentences(random_sentences(1))
     words, *longer = grams_of(text, 3, tmp_path)
     for array in (words.at, *(array for grams in longer for array in vars(grams).values())):
         assert isinstance(array.base, np.memmap)

@@ -13,8 +13,8 @@ from helpers.models import TRANSFORMER_SIZES
 
 from moses_feature import api
 from moses_feature.choosing import plan as plan_module
-from moses_feature.choosing.plan import Plan, plan
-from moses_feature.choosing.run import Verdict
+from moses_feature.choosing.plan import ChoosingPlan, plan
+from moses_feature.choosing.run import PartVerdict
 from moses_feature.cli.systems import choose
 from moses_feature.doctor.examine import examine
 from moses_feature.runtime.errors import UsageError
@@ -61,7 +61,7 @@ BUILD = ("system", "build", "en", "fr", "s", "--alignment", "links", "--order", 
 def chosen(home, run, monkeypatch):
     """A system of which all parts are kept, whatever they bring; built once."""
     monkeypatch.setattr(choose, "_train", train_little)
-    monkeypatch.setattr(Verdict, "gains", True)
+    monkeypatch.setattr(PartVerdict, "gains", True)
     with chdir(home):
         yield run(*BUILD, "--minutes", 60)
 
@@ -139,17 +139,17 @@ def test_a_given_development_set(home, run, monkeypatch):
 
 
 def test_a_verdict():
-    assert Verdict(10.0, 10.5, 0.05).gains
-    assert not Verdict(10.0, 10.5, 0.2).gains
-    assert not Verdict(10.5, 10.0, 0.01).gains
-    assert str(Verdict(10.0, 10.5, 0.2)) == "BLEU 10.00 to 10.50 (+0.50, p 0.200): left out"
+    assert PartVerdict(10.0, 10.5, 0.05).gains
+    assert not PartVerdict(10.0, 10.5, 0.2).gains
+    assert not PartVerdict(10.5, 10.0, 0.01).gains
+    assert str(PartVerdict(10.0, 10.5, 0.2)) == "BLEU 10.00 to 10.50 (+0.50, p 0.200): left out"
 
 
 def test_the_plan_of_a_budget():
     """9 runs: 9 iterations of the sentences to tune on, and the judged ones once."""
     tuning = 9 * (9 * 1000 * (0.01 + 0.02) + 1000 * 0.01) / 60
     expected = pytest.approx(100 - 1 - tuning - 10)
-    assert plan(100, 60, 0.01, 1000, 1000) == Plan(1000, 1000, expected)
+    assert plan(100, 60, 0.01, 1000, 1000) == ChoosingPlan(1000, 1000, expected)
     slow = plan(60, 60, 0.1, 1000, 1000)
     assert slow.pops < 1000
     assert 9 * (9 * slow.tuned_on + 1000) * 0.1 * slow.pops / 1000 < 0.5 * 3600

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_feature.cslm.ngrams import Text
+from moses_feature.cslm.ngrams import TrainingText
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm, write_nplm
 from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.cslm.settings import LmData, LmSettings, LmSizes
@@ -189,7 +189,7 @@ def test_commands(tmp_path, run):
 
 def test_ngrams_of_a_text():
     lines = [b"le chien\n", b"\n", b"noir le le chat dort\n"]
-    ngrams = Text(lines).ngrams(WORDS, 4)
+    ngrams = TrainingText(lines).ngrams(WORDS, 4)
     expected = []
     for line in lines:
         ids = [END] * 3 + WORDS.ids(line.split()) + [END]
@@ -202,13 +202,13 @@ def test_ngrams_of_a_text():
 
 def test_equal_sentences_are_held_out_together():
     lines = [b"s%d a" % (n % 400) for n in range(800)]
-    text = Text(lines)
+    text = TrainingText(lines)
     held_out = text.held_out(0.001, 13, seed=1)
     chosen = {line for line, flag in zip(lines, held_out[::3], strict=True) if flag}
     assert len(chosen) == 13
     assert held_out.sum() == 13 * 2 * 3
     assert (text.held_out(0.001, 13, seed=2) != held_out).any()
-    assert Text(lines[:50]).held_out(0.001, 100, seed=1).sum() == 5 * 3
+    assert TrainingText(lines[:50]).held_out(0.001, 100, seed=1).sum() == 5 * 3
 
 
 def test_nplm_and_back(directory, tmp_path):

@@ -21,7 +21,7 @@ from helpers.toy import (
 )
 
 from moses_feature.cslm.scorer import NeuralLM
-from moses_feature.decoder import language_model, phrase_options
+from moses_feature.decoder import language_model
 from moses_feature.decoder.decoder import EmbeddedDecoder, Workers
 from moses_feature.decoder.estimates import estimates_of
 from moses_feature.decoder.limits import SearchLimits
@@ -185,59 +185,6 @@ def test_sentences_without_words_and_tokens_that_are_none(tmp_path):
             (best,) = decoder.translate(number)
             assert best.links is not None
             assert bool(best.words) == (len(sentence) > 1)
-
-
-@pytest.mark.parametrize("operations", [False, True])
-def test_what_was_read_of_tables_is_kept(tmp_path, monkeypatch, operations):
-    """The same to the bit; not read again unless the table, the text or the file is another."""
-    toy = make_toy(tmp_path / "toy", tables=2, types=(TYPE, TYPE), operations=operations, options=4)
-    sentences = ["a b c d a c", "b x"]
-    system = System.of_ini(toy.ini)
-    kept = replace(system, cache=str(tmp_path / "kept" / "here"))
-    read: list[str] = []
-    plain = phrase_options.read_table, phrase_options.read_reordering
-
-    def counted(function):
-        def count(table, *arguments):
-            read.append(table.name)
-            return function(table, *arguments)
-
-        return count
-
-    monkeypatch.setattr(phrase_options, "read_table", counted(plain[0]))
-    monkeypatch.setattr(phrase_options, "read_reordering", counted(plain[1]))
-
-    def lists(of: System, texts: list[str] = sentences) -> list[list[tuple]]:
-        tokens = [text.encode().split() for text in texts]
-        decoder = EmbeddedDecoder(of, tokens, SearchLimits(100, 100))
-        return [
-            [(h.words, h.score, h.features.tobytes()) for h in decoder.translate(n, 20)]
-            for n in range(len(texts))
-        ]
-
-    expected = lists(system)
-    names = ["TM0", "TM1", "LR0", "LR1"]
-    assert read == names
-    for reads in (names, []):  # and then again
-        read.clear()
-        assert lists(kept) == expected
-        assert read == reads
-    models = 1 + operations
-    assert len(list((tmp_path / "kept" / "here").iterdir())) == 4 + models
-    assert lists(kept, ["b x"]) == lists(system, ["b x"])
-    short = {"max-phrase-length": 1}
-    of_words = lists(replace(system, settings=short))
-    assert lists(replace(kept, settings=short)) == of_words != expected
-    for file in (tmp_path / "kept" / "here").iterdir():
-        file.write_bytes(file.read_bytes()[:-7])
-    read.clear()
-    assert lists(kept) == expected
-    assert read == names
-    table = tmp_path / "toy" / "table1"
-    table.write_text(table.read_text().replace("0.1", "0.2"))
-    read.clear()
-    assert lists(kept) == lists(system) != expected
-    assert read == ["TM1", "LR0", "LR1", *names]
 
 
 def buffered(toy: Toy, sentences: list[str], buffer: int) -> EmbeddedDecoder:

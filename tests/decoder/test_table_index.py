@@ -1,22 +1,25 @@
-"""Lines looked up in an index: those that reading the whole table gives, whatever is in it."""
+"""Lines looked up in an index: those of a plain search, whatever is in the table."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.toy import make_toy
 
+from moses_feature.decoder import table_index
 from moses_feature.decoder.decoder import EmbeddedDecoder
 from moses_feature.decoder.resources import Resources
-from moses_feature.decoder.source_phrases import SourcePhrases
+from moses_feature.decoder.source_phrases import SourcePhrases, surface_words
 from moses_feature.decoder.system import PhraseTable, System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.decoder.tables import TargetPhrases, read_table
+from moses_feature.moses.features import log_score
 from moses_feature.runtime.errors import FormatError
 
 TABLE = (
@@ -39,9 +42,27 @@ def table(tmp_path) -> PhraseTable:
     return PhraseTable(str(path), "TM0", 2, 20)
 
 
-def rows(table: PhraseTable, sentences, index: TableIndex | None = None):
+def plain(sentences, content: bytes = TABLE):
+    """Return phrases, targets and logs of scores of the lines that the sentences can use."""
+    phrases = {
+        b" ".join(sentence[first:last])
+        for sentence in sentences
+        for first, last in combinations(range(len(sentence) + 1), 2)
+    }
+    found = []
+    for line in content.splitlines():
+        source, target, scores = line.split(b"|||")
+        words = b" ".join(surface_words(source))
+        if words in phrases:
+            found.append(
+                (words, b" ".join(surface_words(target)), [*map(log_score, scores.split())])
+            )
+    return tuple(map(list, zip(*found, strict=True))) if found else ([], [], [])
+
+
+def rows(table: PhraseTable, sentences, index: TableIndex):
     sources, targets = SourcePhrases(sentences, 20), TargetPhrases()
-    found = read_table(table, sources, targets, with_links=True, index=index)
+    found = read_table(table, index, sources, targets, with_links=True)
     phrases = [sources.phrase(number) for number in found.source]
     return phrases, [targets.phrases.of(n) for n in found.target], found.scores.tolist()
 
@@ -49,13 +70,13 @@ def rows(table: PhraseTable, sentences, index: TableIndex | None = None):
 @pytest.mark.parametrize("sentences", [SENTENCES, [[b"z"]], [[]], [[b"c"], [b"q", b"a"]]])
 def test_the_lines_that_reading_gives(table, sentences):
     index = TableIndex(table.path)
-    assert rows(table, sentences, index) == rows(table, sentences)
+    assert rows(table, sentences, index) == plain(sentences)
 
 
 def test_an_index_is_made_once_and_again_for_another_table(table, caplog):
     caplog.set_level("INFO", logger="moses_feature")
     TableIndex(table.path)
-    assert rows(table, SENTENCES, TableIndex(table.path)) == rows(table, SENTENCES)
+    assert rows(table, SENTENCES, TableIndex(table.path)) == plain(SENTENCES)
     assert caplog.text.count("making an index") == 1
     Path(table.path).write_bytes(gzip.compress(TABLE.replace(b"C", b"C2")))
     assert rows(table, [[b"c"]], TableIndex(table.path))[1] == [b"C2"]
@@ -81,21 +102,35 @@ def test_one_run_waits_for_the_index_of_another(table):
     with ThreadPoolExecutor(4) as pool:
         indexes = list(pool.map(lambda _: TableIndex(table.path), range(4)))
     for index in indexes:
-        assert rows(table, SENTENCES, index) == rows(table, SENTENCES)
+        assert rows(table, SENTENCES, index) == plain(SENTENCES)
 
 
-def test_where_no_index_can_be_written(table, caplog):
+def test_where_no_index_can_be_written(table, caplog, tmp_path):
     Path(f"{table.path}.index").write_bytes(b"a file")
     index = TableIndex(table.path)
     assert "a temporary index is made, for this run alone" in caplog.text
-    assert rows(table, SENTENCES, index) == rows(table, SENTENCES)
+    assert rows(table, SENTENCES, index) == plain(SENTENCES)
+    caplog.clear()
+    caplog.set_level("INFO", logger="moses_feature")
+    for _ in range(2):  # a folder for this is used again
+        index = TableIndex(table.path, tmp_path / "kept")
+        assert rows(table, SENTENCES, index) == plain(SENTENCES)
+    assert caplog.text.count("making an index") == 1
+    assert "temporary" not in caplog.text
+
+
+def test_phrases_of_one_hash_are_told_apart(table, monkeypatch):
+    monkeypatch.setattr(table_index, "_hashes", lambda strings: np.zeros(strings.used[0], np.int64))
+    index = TableIndex(table.path)
+    index._hashes = np.zeros_like(index._hashes)
+    assert rows(table, SENTENCES, index) == plain(SENTENCES)
 
 
 def test_damaged_lines_and_files_that_are_no_tables(table):
     Path(table.path).write_bytes(gzip.compress(TABLE.replace(b"1e-3", b"x")))
     index = TableIndex(table.path)
     assert rows(table, [[b"a"]], index)[0]
-    with pytest.raises(FormatError, match=r"table.gz: expected scores"):
+    with pytest.raises(FormatError, match=r"table.gz at line 5: expected scores"):
         rows(table, [[b"c"]], index)
     Path(table.path).write_bytes(gzip.compress(b"no table\n"))
     with pytest.raises(FormatError, match="3 to 7 fields"):
@@ -106,7 +141,7 @@ def test_damaged_lines_and_files_that_are_no_tables(table):
 
 def test_resources_serve_one_text_after_the_other(tmp_path):
     system = System.of_ini(make_toy(tmp_path, options=3).ini)
-    resources = Resources.of(system, indexed=True)
+    resources = Resources.of(system)
     sentences = [text.split() for text in (b"a b c", b"d a", b"", b"b x a")]
     together = EmbeddedDecoder(system, sentences)
     for number, sentence in enumerate(sentences):

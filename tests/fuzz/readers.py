@@ -34,7 +34,7 @@ from xopen import xopen
 from mert.comparison.candidate import IDENTITY
 from mert.optimisers.moses_files import read_candidates, read_init
 from mert.tuning.state import STATE, Iteration, TuningState, read_state
-from moses_feature.building.held_out import AlignedText, Part, hold_out
+from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.system import BuildData, build
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm
@@ -254,7 +254,7 @@ class Readers:
         with LineReader(path) as reader:
             for part in PartReader(reader, 2, None, None):
                 (packed,) = columns.pack(part)
-                columns.append([np.zeros(len(packed.target_lengths))])
+                columns.append(part.number, [np.zeros(len(packed.target_lengths))])
 
     def read_check(self, folder: Path, random_: random.Random) -> None:
         """`doctor TABLE`."""
@@ -291,7 +291,8 @@ class Readers:
         (folder / "table").write_bytes(mutated(TABLE.replace(b" ||| A ", b" ||| A|X "), random_))
         table = PhraseTable(str(folder / "table"), "T", 2, 20)
         targets = TargetPhrases(2)
-        read_table(table, SourcePhrases([[b"a", b"b"]], 5), targets, with_links=True)
+        sources = SourcePhrases([[b"a", b"b"]], 5)
+        read_table(table, TableIndex(table.path), sources, targets, with_links=True)
         targets.split()
 
     def read_system(self, folder: Path, random_: random.Random) -> None:
@@ -309,13 +310,8 @@ class Readers:
         table = ReorderingTable(str(folder / "r"), "R", kind, True, None)
         targets = TargetPhrases()
         targets.number(b"A")
-        read_reordering(table, SourcePhrases([[b"a", b"b"]], 5), targets)
-
-    def read_options(self, folder: Path, random_: random.Random) -> None:
-        """The options that a phrase table has for a text."""
-        (folder / "t").write_bytes(mutated(TABLE, random_))
-        table = PhraseTable(str(folder / "t"), "T", 2, 20)
-        read_table(table, SourcePhrases([[b"a", b"b"], [b"c"]], 5), TargetPhrases())
+        sources = SourcePhrases([[b"a", b"b"]], 5)
+        read_reordering(table, TableIndex(table.path), sources, targets)
 
     def read_nbest_list(self, folder: Path, random_: random.Random) -> None:
         """N-best lists, for the tuner and for rescoring."""
@@ -459,7 +455,7 @@ class Readers:
         damaged = random_.choice([*files])
         for name, content in files.items():
             (folder / name).write_bytes(mutated(content, random_) if name == damaged else content)
-        parts = [Part.within(folder, name) for name in ("rest", "part")]
+        parts = [TextPart.within(folder, name) for name in ("rest", "part")]
         text = AlignedText(*(str(folder / name) for name in files))
         hold_out(text, *parts, longest=100, share=0.5, most=9, seed=1)
         alignment = str(folder / "links") if random_.random() < 0.9 else None
@@ -501,7 +497,7 @@ class Readers:
         if random_.random() < 0.5:
             facts.write_bytes(mutated(facts.read_bytes(), random_))
         sources, table = SourcePhrases([[b"a", b"b"], [b"c"]], 5), PhraseTable(path, "T", 2, 20)
-        read_table(table, sources, TargetPhrases(), index=TableIndex(path))
+        read_table(table, TableIndex(path), sources, TargetPhrases())
 
     def read_journal(self, folder: Path, random_: random.Random) -> None:
         """The journal of an unfinished table."""

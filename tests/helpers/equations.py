@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from moses_feature.networks.datastores import LEAST
 from moses_feature.networks.pair_network import PairNetwork
 from moses_feature.networks.phrases import PackedSequences
 from moses_feature.networks.vocabulary import END
@@ -205,23 +204,6 @@ def transformer_scores(
     features, first_head = transformer_features(model, source, target)
     log_probs = transformer_output(model, features)
     return log_probs[np.arange(len(log_probs)), [*target, END]], first_head
-
-
-def nearest_neighbours(
-    features: np.ndarray,
-    states: np.ndarray,
-    words: np.ndarray,
-    temperature: float,
-    log_probs: np.ndarray,
-) -> np.ndarray:
-    """Return log p (V,) after features (D,), given that of the network; see `datastores`."""
-    distances = ((states - features) ** 2).sum(1)
-    weights = np.exp(-(distances - distances.min()) / temperature)
-    of_words = np.array([weights[words == word].sum() for word in range(len(log_probs))])
-    share = temperature / (temperature + max(distances.min(), float(LEAST) * temperature))
-    with np.errstate(divide="ignore"):
-        of_datastore = np.log(share * of_words / weights.sum())
-    return np.logaddexp(of_datastore, np.log1p(-share) + log_probs)
 
 
 def transformer_output(model: PhraseModel, features: np.ndarray) -> np.ndarray:

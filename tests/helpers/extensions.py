@@ -50,7 +50,7 @@ TWIN = Architecture(
     "helpers.extensions:Twin",
     "moses_feature.sentences.translate:writer",
     "helpers.extensions:TwinNetwork",
-    "moses_feature.rnnsearch.prefixes:RnnSearchPrefixes",
+    "moses_feature.rnnsearch.inference:RnnSearchPrefixes",
     "helpers.extensions:RECIPE",
     "Twin0",
 )

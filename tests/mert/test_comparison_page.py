@@ -13,7 +13,7 @@ from helpers.browser import BROWSER, driven
 from sacrebleu.metrics.bleu import BLEU
 
 from mert.comparison.page import write_page
-from mert.comparison.results import Comparison, Run, Seconds, SystemResult
+from mert.comparison.results import Comparison, Seconds, SystemResult, TuningRun
 from mert.comparison.translations import changes
 from mert.tuning.corpus import Corpus
 from moses_feature.metrics.bleu import References, sentence_bleu
@@ -110,7 +110,7 @@ def page(tmp_path) -> Path:
     before = write_lists(tmp_path / "before.gz", [[line] for line in BEFORE])
     after = write_lists(tmp_path / "after.gz", [[line] for line in AFTER])
     seconds = Seconds(1.0, 1.0)
-    run = Run(
+    run = TuningRun(
         1, 50.0, 50.0, 1, "done", True, False, WEIGHTS, (), statistics_of(BEFORE), before, (50.0,)
     )
     systems = (

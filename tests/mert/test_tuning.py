@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from helpers.candidates import planted, random_candidates
 from helpers.toy import make_toy, random_neural_lm, write_corpus
 
-from mert.comparison.results import Run, notes_on_weights
+from mert.comparison.results import TuningRun, notes_on_weights
 from mert.comparison.significance import (
     CorpusScorer,
     compared,
@@ -35,7 +35,7 @@ from mert.optimisers.choice import optimizer
 from mert.optimisers.moses_files import read_candidates
 from mert.settings import OPTIMIZERS, DecoderSettings, MosesSettings, TuningSettings
 from mert.tuning.corpus import Corpus
-from mert.tuning.plan import Plan, seconds_of
+from mert.tuning.plan import TuningPlan, seconds_of
 from mert.tuning.state import read_run
 from moses_feature.cli.tuning.compare import mert_compare
 from moses_feature.cli.tuning.decode import mert_decode
@@ -441,7 +441,9 @@ def test_an_empty_line_and_a_constant_feature(tmp_path):
     ]
     result = invoke(mert_tune, words)
     assert "TM0_1 is the same for all translations of every sentence" in result.output
-    assert state_of(tmp_path / "w")["constants"] == ["TM0_1"]
+    state = state_of(tmp_path / "w")
+    assert state["constants"] == ["TM0_1"]
+    assert sum(of == 0 for of in state["spread"]) == 1
     nbest = gzip.decompress((tmp_path / "w/run1.best100.out.gz").read_bytes())
     assert b"\n25 |||  ||| LR0= 0 0" in nbest
 
@@ -565,7 +567,7 @@ def test_plans(task, tmp_path):
     both = invoke(mert_compare, compare_arguments(task, tmp_path / "w", "--plan")).stdout
     assert re.search(r"for \d+ s or \d+ s, a test set for \d+ s or \d+ s; 6 runs of 3 iter", both)
     assert not (tmp_path / "w").exists()
-    assert Plan([10.0, 20.0], 5, 3, [2.0, 4.0]).total == 3 * (5 * 30 + 6)
+    assert TuningPlan([10.0, 20.0], 5, 3, [2.0, 4.0]).total == 3 * (5 * 30 + 6)
     corpus = Corpus.read(task / "11.in", [task / "11.ref"])
     assert seconds_of(corpus, 0.1, DecoderSettings(jobs=5)) == pytest.approx(0.1 * 25 / 5)
     by_moses = DecoderSettings("moses", moses=MosesSettings(threads=2))
@@ -806,15 +808,17 @@ def test_equal_runs_count_once_and_a_comparison_goes_on(task, tmp_path):
 
 
 def test_notes_on_the_weights_of_new_features():
-    def run(known: float, new: float, constants: tuple[str, ...] = ()) -> Run:
-        weights = {"LM_0": known, "N_0": new}
-        return Run(
-            1, 0.0, 0.0, 1, "", True, False, weights, constants, np.zeros((1, 9)), Path("lists")
-        )
+    def run(
+        known: float, new: float, constants: tuple[str, ...] = (), effect: float = 0.1
+    ) -> TuningRun:
+        weights, effects = {"LM_0": known, "N_0": new}, {"LM_0": 1 - effect, "N_0": effect}
+        given = 1, 0.0, 0.0, 1, "", True, False, weights, constants, np.zeros((1, 9)), Path("lists")
+        return TuningRun(*given, effects=effects)
 
     for runs, note in (
         ((run(0.9, 0.1), run(0.8, 0.2)), "N: weights 0.1000, 0.2000"),
-        ((run(0.999, 0.001), run(0.998, -0.002)), "near zero"),
+        ((run(0.9, 0.1, (), 0.001), run(0.8, 0.2, (), 0.004)), "near zero for its values"),
+        ((run(0.999, 0.001), run(0.998, 0.002)), "N: weights 0.0010, 0.0020"),
         ((run(0.9, 0.1), run(0.8, -0.2)), "of both signs"),
         ((run(0.9, 0.1, ("N_0",)), run(0.8, 0.2, ("N_0",))), "its weight does nothing"),
     ):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moses_feature.moses.decimals import read_number
-from moses_feature.moses.scanning import MOST_EXACT
+from moses_feature.moses.scanning import MOST_EXACT, read_number
 from moses_feature.runtime.compiled import compiled
 
 

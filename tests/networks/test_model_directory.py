@@ -73,7 +73,7 @@ DAMAGES = {
     "newer version": (lambda d: edit_config(d, format_version=99), "version 1 or older, found ve"),
     "no version": (lambda d: edit_config(d, format_version=None), "expected a format_version"),
     "other architecture": (lambda d: edit_config(d, architecture="lstm"), "found lstm"),
-    "other sizes": (lambda d: edit_config(d, sizes={"hidden": 3}), "expected sizes"),
+    "other sizes": (lambda d: edit_config(d, sizes={"hidden": 3}), "weights for the sizes in"),
     "a list": (lambda d: (d / "config.json").write_text("[]"), "expected a JSON object"),
 }
 
@@ -85,6 +85,25 @@ def test_damaged_directories(model_directory, tmp_path, damage):
     break_it, message = DAMAGES[damage]
     break_it(directory)
     with pytest.raises(MosesFeatureError, match=message):
+        load_model(directory)
+
+
+def test_a_model_of_version_0_2(model_directory, tmp_path):
+    """Its config does not say what belongs together: the network itself is asked."""
+    directory = tmp_path / "m"
+    shutil.copytree(model_directory, directory)
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    del config["consistency"]
+    path.write_text(json.dumps(config))
+    assert load_model(directory).digest == load_model(model_directory).digest
+    edit_config(directory, sizes=config["sizes"] | {"hidden": 3})
+    with pytest.raises(
+        MosesFeatureError, match=r"weights for the sizes in .*, found decoder_input.bias"
+    ):
+        load_model(directory)
+    (directory / "memory.safetensors").write_bytes(b"")
+    with pytest.raises(MosesFeatureError, match=r"memory\.safetensors: expected no memory"):
         load_model(directory)
 
 

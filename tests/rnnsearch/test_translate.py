@@ -20,7 +20,7 @@ from moses_feature.networks.vocabulary import UNKNOWN, Vocabulary
 from moses_feature.phrases.generation import prefixes as prefixes_module
 from moses_feature.phrases.generation.prefixes import EmptyPrefixes
 from moses_feature.phrases.model import PhraseModel, save_model
-from moses_feature.rnnsearch.prefixes import RnnSearchPrefixes
+from moses_feature.rnnsearch.inference import RnnSearchPrefixes
 from moses_feature.rnnsearch.settings import RnnSearchSizes
 from moses_feature.sentences.scorer import SentenceModel
 from moses_feature.sentences.translate import LENGTH_POWER, translate, words_of

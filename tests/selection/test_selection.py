@@ -10,7 +10,7 @@ import pytest
 
 from moses_feature.building.language_model import estimate
 from moses_feature.selection.domain_models import DomainModel
-from moses_feature.selection.selector import SelectionSettings, Selector, Side
+from moses_feature.selection.selector import CorpusSide, SelectionSettings, Selector
 
 
 def arpa(sentences, order: int) -> bytes:
@@ -175,7 +175,7 @@ def test_texts_without_words(tmp_path, run, content):
 def test_drawn_sentences_depend_on_the_seed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scores = [
-        Selector([Side("c.de", "in.de")], SelectionSettings(lines=1, seed=seed)).rank().scores
+        Selector([CorpusSide("c.de", "in.de")], SelectionSettings(lines=1, seed=seed)).rank().scores
         for seed in (1, 1, 2)
     ]
     assert np.array_equal(scores[0], scores[1])

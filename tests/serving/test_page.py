@@ -71,6 +71,10 @@ def test_phrases_and_other_translations(page, served):
     assert opened.script(rows) == [of["text"] for of in best]
     heads = "[...document.querySelectorAll('#others th')].map((of) => of.textContent)"
     assert opened.script(heads) == ["translation", "score", *best[0]["features"]]
+    cells = "[...of.cells].map((cell) => +cell.textContent)"
+    cells = f"[...document.querySelectorAll('#others tr')].map((of) => {cells})"
+    for _, score, *added in opened.script(cells)[1:]:
+        assert sum(added) == pytest.approx(score, abs=0.05)  # shown with two digits
 
 
 def test_keys_alone(page):

@@ -177,6 +177,22 @@ def test_clients_that_hang_up_or_dawdle(served):
     assert served.translate(text="a b c")[0]["text"]
 
 
+def test_what_has_not_begun_is_dropped_when_a_client_hangs_up(served):
+    body = json.dumps({"texts": LINES * 60}).encode()
+    head = f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    failed, lost = (_metric(served, f"{of}_total") for of in ("failed_sentences", "lost_processes"))
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        while not _metric(served, "waiting_sentences"):
+            pass
+    while _metric(served, "waiting_sentences"):
+        pass
+    assert _metric(served, "failed_sentences_total") > failed
+    assert _metric(served, "lost_processes_total") == lost
+    assert 'path="/translate",status="499"} 1' in served.ask("/metrics")[1]
+    assert served.translate(text="a b c")[0]["text"]
+
+
 @pytest.mark.slow
 def test_a_lost_process_is_replaced_and_its_sentence_translated(served, expected):
     lost = _metric(served, "lost_processes_total")

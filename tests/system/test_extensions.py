@@ -16,8 +16,7 @@ from moses_feature.metrics import METRICS, metric_of
 from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES
 from moses_feature.rescoring.features import named_model, scorers_of
 from moses_feature.rescoring.source import SourceText
-from moses_feature.sentences.recipe import recipes
-from moses_feature.sentences.settings import SentenceData, SentenceSettings
+from moses_feature.sentences.settings import SentenceData, SentenceSettings, recipes
 from moses_feature.sentences.training import train_sentences
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -31,6 +33,17 @@ def test_what_killed_runs_left_is_removed(tmp_path):
     (tmp_path / ".mine.tmp").touch()
     with locked_directory(tmp_path, "tuning"):
         assert {path.name for path in tmp_path.rglob("*")} == {".mine.tmp"}
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path):
+    """Whatever the directory: not what a living process writes, or what becomes another file."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for name in (f".[a].{gone.pid}.tmp", f".[a].{os.getppid()}.tmp", f".b.{gone.pid}.tmp"):
+        (tmp_path / name).touch()
+    write_whole(tmp_path / "[a]", b"x")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"[a]", f".[a].{os.getppid()}.tmp", f".b.{gone.pid}.tmp"}
 
 
 def test_special_files_are_not_replaced(tmp_path):

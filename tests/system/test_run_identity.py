@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moses_feature.runtime.json_files import Difference, difference
+from moses_feature.runtime.json_files import DifferentFact, difference
 
 
 def test_equal_runs():
@@ -13,8 +13,8 @@ def test_equal_runs():
 
 def test_the_first_difference_and_only_that():
     found = difference({"a": 1, "s": {"x": 1, "y": 2}}, {"a": 1, "s": {"x": 1, "y": 3}})
-    assert found == Difference("s", "y 2", "y 3")
-    assert difference({"s": {"x": 1, "new": 5}}, {"s": {"x": 1}}) == Difference(
+    assert found == DifferentFact("s", "y 2", "y 3")
+    assert difference({"s": {"x": 1, "new": 5}}, {"s": {"x": 1}}) == DifferentFact(
         "s", "new 5", "no new"
     )
-    assert difference({"a": 2}, {}) == Difference("a", "2", "not given")
+    assert difference({"a": 2}, {}) == DifferentFact("a", "2", "not given")

@@ -36,7 +36,6 @@ from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
-from moses_feature.tables.helpers import HelperHere, helper_process
 from moses_feature.tables.parts import PartReader
 from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
 
@@ -361,7 +360,7 @@ def test_helpers_give_the_bytes_of_one_process(tmp_path, model_directory, monkey
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)
     write_gz(tmp_path / "in.gz", LONG_TABLE)
     run("augment-phrase-table", "in.gz", "many.gz", "--model", model_directory, "--threads", 12)
-    monkeypatch.setattr(pipeline, "helper_process", HelperHere)
+    monkeypatch.setattr(pipeline, "helper_process", pipeline.HelperHere)
     run("augment-phrase-table", "in.gz", "one.gz", "--model", model_directory)
     assert (tmp_path / "many.gz").read_bytes() == (tmp_path / "one.gz").read_bytes()
 
@@ -418,7 +417,7 @@ def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
         calls = 0
 
         def __init__(self, columns: NewColumns) -> None:
-            self._process = helper_process(columns)
+            self._process = started(columns)
 
         def call(self, method, *arguments):
             type(self).calls += 1
@@ -429,18 +428,19 @@ def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
         def close(self):
             self._process.close()
 
+    started = pipeline.helper_process
     monkeypatch.setattr(pipeline, "helper_process", ShortLived)
     arguments = ("augment-phrase-table", "in.gz", "out.gz", "--model", model_directory)
     result = run(*arguments, exit_code=1)
     assert "a helper process ended without a word, exit code -9" in result.stderr
-    monkeypatch.setattr(pipeline, "helper_process", helper_process)
+    monkeypatch.setattr(pipeline, "helper_process", started)
     run(*arguments, "--resume")
     assert (tmp_path / "out.gz").read_bytes() == (tmp_path / "whole.gz").read_bytes()
 
 
 def test_helpers_import_neither_torch_nor_commands():
     program = (
-        "import sys, moses_feature.tables.helpers as _; print({'torch', 'click'} & {*sys.modules})"
+        "import sys, moses_feature.tables.columns as _; print({'torch', 'click'} & {*sys.modules})"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

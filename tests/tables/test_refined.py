@@ -15,7 +15,7 @@ from helpers.candidates import random_candidates
 from helpers.files import read_gz
 from helpers.tables import without_new_columns
 
-from moses_feature.building.held_out import Part, cut_off
+from moses_feature.building.held_out import TextPart, cut_off
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.system import BuildData, build
 from moses_feature.metrics.bleu import BLEU, sentence_bleu
@@ -24,7 +24,7 @@ from moses_feature.networks.files import is_model_directory
 from moses_feature.phrases.model import load_model
 from moses_feature.refining import run as refining
 from moses_feature.refining import stages as stages_module
-from moses_feature.refining.budget import Plan, plan
+from moses_feature.refining.budget import RefiningPlan, plan
 from moses_feature.refining.judge import Verdict, verdict
 from moses_feature.refining.run import verdict_of
 from moses_feature.refining.stages import Stages
@@ -154,10 +154,10 @@ def test_what_a_budget_allows():
     free = plan(None, 100, 0.02, 8_000, 1_000)
     assert (free.tuned_on, free.lists, free.judged) == (1_500, 8_000, 1_000)
     hour, short = (plan(minutes, 60, 0.02, 8_000, 1_000) for minutes in (60, 8))
-    assert hour == Plan(1_500, 540.0, 8_000, 1_000)
-    assert short == Plan(300, 72.0, 3_600, 600)
+    assert hour == RefiningPlan(1_500, 540.0, 8_000, 1_000)
+    assert short == RefiningPlan(300, 72.0, 3_600, 600)
     slow = plan(10, 60, 0.5, 8_000, 1_000)  # three iterations at least, and no judging on 30
-    assert slow == Plan(200, 3 * 0.52 * 200, 200, 0)
+    assert slow == RefiningPlan(200, 3 * 0.52 * 200, 200, 0)
     with pytest.raises(UsageError, match="needs 4 minutes at least"):
         plan(3, 60, 0.02, 8_000, 1_000)
     # what it plans is within its shares, but for the fewest sentences
@@ -167,7 +167,7 @@ def test_what_a_budget_allows():
 
 
 def test_whole_documents_are_cut_off(tmp_path):
-    part, end = (Part.within(tmp_path, name) for name in ("part", "end"))
+    part, end = (TextPart.within(tmp_path, name) for name in ("part", "end"))
     part.source.write_text("a\nb\nc\nd\ne\nf\n")
     part.target.write_text("A\nB\nC\nD\nE\nF\n")
     part.documents.write_text("1\n1\n2\n2\n2\n3\n")

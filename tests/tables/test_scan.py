@@ -14,7 +14,7 @@ from moses_feature.phrases.packing import Packer
 from moses_feature.runtime.errors import DataError
 from moses_feature.runtime.strings import added, new_strings
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns, ids_of
-from moses_feature.tables.parts import Part
+from moses_feature.tables.parts import PartOfTable
 from moses_feature.tables.scan import scan
 from moses_feature.tables.settings import (
     PROBABILITY_COLUMN,
@@ -126,7 +126,7 @@ def test_packed_alike(direction, monkeypatch):
     sides = Vocabulary(tuple(SOURCE_WORDS)), Vocabulary(tuple(TARGET_WORDS))
     packer = Packer(*(sides[::-1] if direction.reverse else sides), direction)
     lines = [b"the dog x ||| le chien ||| 1 2\n", b"a ||| A zz B ||| 1 2\n", b"a b ||| D C ||| 1 2"]
-    part = Part(0, b"".join(lines), range(1, 4), 2, 3, "", None)
+    part = PartOfTable(0, b"".join(lines), range(1, 4), 2, 3, "", None)
     of_model = ColumnsOfModel(
         (PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN, UNKNOWN_SOURCE_COLUMN), packer, WordOptions()
     )
@@ -138,7 +138,7 @@ def test_packed_alike(direction, monkeypatch):
         trees = packed.pairs
         levels = [*trees.source_levels, *trees.target_levels]
         arrays += [trees.offsets, *(array for of in levels for array in vars(of).values())]
-        content = new.append([np.full(3, -0.5)]).content
+        content = new.append(0, [np.full(3, -0.5)]).content
         return [array.tolist() for array in arrays], content
 
     compiled = columns()

@@ -142,11 +142,6 @@ def test_directions_are_kept(tmp_path):
     assert model.direction == SentenceModel(tmp_path / "m").direction
 
 
-def test_shapes_are_those_of_torch(model):
-    shapes = {name: tuple(t.shape) for name, t in model.network.state_dict().items()}
-    assert TRANSFORMER_SIZES.shapes(len(model.source), len(model.target)) == shapes
-
-
 def test_heads_share_the_units():
     with pytest.raises(ValueError, match="units: expected a multiple of 2 x 4 heads"):
         TransformerSizes(units=12, heads=4, inner=8, encoder_layers=1, decoder_layers=1)

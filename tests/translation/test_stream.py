@@ -30,7 +30,7 @@ class Echo:
         time.sleep(SLOW if others else 0)
 
     def translate(self, line: str, count: int = 1, as_tokens: bool = False) -> Translated:  # noqa: ARG002
-        return Translated(line, (), 0.0)
+        return Translated(line, (), {}, 0.0)
 
 
 def stream(made: Path, fails: bool = False) -> TranslationStream:

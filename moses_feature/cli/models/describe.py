@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_feature.cslm.settings import LM_ARCHITECTURE
-from moses_feature.networks.files import (
-    CONFIG,
-    MEMORY,
-    architecture_of,
-    has_memory,
-    trained_self_normalised,
-)
+from moses_feature.networks.files import CONFIG, architecture_of, trained_self_normalised
 from moses_feature.runtime.files import Json
 
 if TYPE_CHECKING:
@@ -46,8 +40,7 @@ def describe_model(directory: Path) -> Iterator[tuple[str, Any]]:
     if directory.is_file() or architecture == LM_ARCHITECTURE:
         yield from _lm_description(load_neural_lm(directory))
     else:
-        yield from _description(load_model(directory, with_memory=True))
-    yield from _of_memory(directory)
+        yield from _description(load_model(directory))
 
 
 def _lm_description(model: NeuralLM) -> Iterator[tuple[str, Any]]:
@@ -87,17 +80,6 @@ def _description(model: PhraseModel) -> Iterator[tuple[str, Any]]:
     if isinstance(loss := model.training.get("held_out_loss"), float):
         yield model.measure, model.shown_loss(loss)
     yield from _provenance(model.training, "pairs")
-
-
-def _of_memory(directory: Path) -> Iterator[tuple[str, Any]]:
-    """Yield what a sentence network remembers, if it has a memory."""
-    if not has_memory(directory):
-        return
-    from moses_feature.sentences.memory import RememberedText
-
-    text = RememberedText.load(directory / MEMORY)
-    yield "remembered pairs", f"{len(text.source):,}"
-    yield from _inputs("remembered", text.inputs)
 
 
 def _self_normalised(model: PhraseModel) -> str:

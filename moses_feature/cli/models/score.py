@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import typed
-from moses_feature.cli.common.options import escaped_option
+from moses_feature.cli.common.options import DeviceOptions, device_options, escaped_option
 from moses_feature.cli.common.paths import READ_MODEL
 from moses_feature.cli.common.vocabulary import option
 from moses_feature.moses.lines import LineReader, sentences_together

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.device import DeviceOptions, device_options
-from moses_feature.cli.common.options import word_options
+from moses_feature.cli.common.options import DeviceOptions, device_options, word_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.models.training_options import (
     TrainingOptions,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from moses_feature.cli.common.command import Command
-from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import Given, OptionGroup, take
+from moses_feature.cli.common.options import DeviceOptions, device_options
 from moses_feature.cli.common.paths import READ, WRITE_MODEL
 from moses_feature.cli.common.vocabulary import FiniteRange, WholeRange, option
 from moses_feature.cli.models.training_options import (
@@ -26,8 +26,7 @@ from moses_feature.cli.models.training_options import (
 from moses_feature.networks.architectures import RNNSEARCH
 from moses_feature.networks.direction import Direction
 from moses_feature.runtime.errors import UsageError
-from moses_feature.sentences.recipe import recipes
-from moses_feature.sentences.settings import SentenceData, SentenceSettings, SubwordsFrom
+from moses_feature.sentences.settings import SentenceData, SentenceSettings, SubwordsFrom, recipes
 
 if TYPE_CHECKING:
     import torch

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import command_line
-from moses_feature.cli.common.device import DeviceOptions
+from moses_feature.cli.common.options import DeviceOptions
 from moses_feature.cli.common.progress import building_progress
 from moses_feature.cli.common.start import INTERRUPTED
 from moses_feature.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from moses_feature.building.held_out import Part
+    from moses_feature.building.held_out import TextPart
     from moses_feature.building.settings import BuildSettings
     from moses_feature.building.system import BuildData
 
@@ -36,7 +36,7 @@ def choose_system(
     dev: tuple[str, Sequence[str]] | None,
 ) -> None:
     """Build the best system that the time allows, and print what was tried."""
-    from moses_feature.choosing.run import Actions, Choosing, choose
+    from moses_feature.choosing.run import Choosing, ChoosingActions, choose
 
     if settings.osm:
         raise UsageError("--minutes tries an operation sequence model: not with --osm")
@@ -51,7 +51,7 @@ def choose_system(
         model_texts=[str(Path(of).absolute()) for of in data.model_texts],
     )
     task = Choosing(data, settings, directory, minutes, dev, settings.seed)
-    actions = Actions(
+    actions = ChoosingActions(
         lambda part, left, model: _train(part, left, model, settings.seed),
         building_progress,
         _comparing,
@@ -72,10 +72,9 @@ def choose_system(
     )
 
 
-def _train(part: Part, minutes: float, model: Path, seed: int) -> None:
+def _train(part: TextPart, minutes: float, model: Path, seed: int) -> None:
     from moses_feature.cli.models.training_run import train_and_show
-    from moses_feature.sentences.recipe import recipes
-    from moses_feature.sentences.settings import SentenceData
+    from moses_feature.sentences.settings import SentenceData, recipes
     from moses_feature.sentences.training import train_sentences
     from moses_feature.training.trainer import holds_model
 

@@ -12,9 +12,10 @@ import click
 
 from moses_feature import __version__
 from moses_feature.cli.common.command import Command, command_line
-from moses_feature.cli.common.device import DeviceOptions, device_options
 from moses_feature.cli.common.groups import OptionGroup, taking
 from moses_feature.cli.common.options import (
+    DeviceOptions,
+    device_options,
     table_name_option,
     table_word_options,
 )
@@ -35,7 +36,7 @@ from moses_feature.cli.models.training_options import (
 )
 from moses_feature.cli.systems.add import report_ini
 from moses_feature.cli.tables.augment_checks import check_files, check_inis
-from moses_feature.cli.tables.refined import TextOptions, train_refined
+from moses_feature.cli.tables.refined import TableText, train_refined
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import INI
 from moses_feature.moses.words import WordOptions
@@ -78,7 +79,7 @@ class IniOptions:
 @OptionGroup(
     "The text of the table, to refine the network for BLEU",
     "text",
-    taking(TextOptions),
+    taking(TableText),
     option("system", "The system of moses-feature system build whose table it is."),
     option("source", "Or the text that any other table is of: the source language …"),
     option("target", "… and its translation, tokenised as the table is."),
@@ -118,7 +119,7 @@ def augment_phrase_table(
     table: str,
     output: str,
     models: tuple[str, ...],
-    text: TextOptions,
+    text: TableText,
     phrases_of: tuple[str, ...],
     change: IniOptions,
     no_unknown: bool,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_feature.cli.common.command import command_line
-from moses_feature.cli.common.device import DeviceOptions
+from moses_feature.cli.common.options import DeviceOptions
 from moses_feature.cli.common.progress import building_progress
 from moses_feature.cli.models.training_options import TrainingOptions
 from moses_feature.moses.words import WordOptions
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from moses_feature.building.built_text import BuiltText
     from moses_feature.phrases.refinement.lists import RefineData
     from moses_feature.phrases.settings import RefineSettings
-    from moses_feature.refining.run import Actions, Report
+    from moses_feature.refining.run import RefiningActions, Report
 
 BUDGETS = ("updates", "epochs", "minutes")
 
 
 @dataclass(frozen=True)
-class TextOptions:
+class TableText:
     """The text of a table: a system of `system build`, or the files of its text."""
 
     system: str | None
@@ -55,7 +55,7 @@ class TextOptions:
         return bool(self.system or self.source)
 
 
-def _text_of(options: TextOptions) -> BuiltText:
+def _text_of(options: TableText) -> BuiltText:
     """Return the text that the options name."""
     from moses_feature.building.built_text import BuiltText, text_of_system
     from moses_feature.building.held_out import AlignedText
@@ -69,7 +69,7 @@ def _text_of(options: TextOptions) -> BuiltText:
 def train_refined(
     table: str,
     directory: Path,
-    options: TextOptions,
+    options: TableText,
     training: TrainingOptions,
     words: TableWords,
     device: DeviceOptions,
@@ -126,12 +126,12 @@ def _actions(
     training: TrainingOptions,
     words: TableWords,
     device: DeviceOptions,
-) -> Actions:
+) -> RefiningActions:
     """Return how networks are trained and refined here, and how progress is shown."""
     from moses_feature.cli.models.train import train_model
     from moses_feature.cli.models.training_run import train_and_show
     from moses_feature.phrases.refinement.refine import refine
-    from moses_feature.refining.run import Actions
+    from moses_feature.refining.run import RefiningActions
     from moses_feature.tables.augment import augment
     from moses_feature.tables.column_models import load_column_models
     from moses_feature.tables.pipeline import local_pools
@@ -153,7 +153,7 @@ def _actions(
         with pools as open_pool:
             augment(system, output, models, open_pool, settings)
 
-    return Actions(
+    return RefiningActions(
         train_for, refine_with, score_for, building_progress, _decoding, _say, command_line()
     )
 

@@ -20,10 +20,10 @@ from moses_feature.runtime.files import STANDARD_STREAM, locked_directory, open_
 from moses_feature.selection.selector import (
     EMPTY,
     UNEQUAL,
+    CorpusSide,
     Ranking,
     SelectionSettings,
     Selector,
-    Side,
     raw_lines,
 )
 
@@ -89,7 +89,7 @@ def select_command(
     _check(texts, in_domain, general, held_out_text, settings)
     directory = Path(output_dir)
     sides = [
-        Side(*names)
+        CorpusSide(*names)
         for names in zip(
             texts,
             in_domain,

@@ -89,7 +89,7 @@ async function choose(number) {
   if (chosen !== number || lines[number] !== line || found.error) return;
   if (found !== shown) {
     showPhrases(found.tokens, found.translations[0]);
-    showOthers(found.translations);
+    showOthers(found.translations, found.weights);
     shown = found;
   }
   byId("details").hidden = false;
@@ -115,15 +115,21 @@ function showPhrases(tokens, best) {
   byId("phrases-target").replaceChildren(...pairs.map((pair, n) => span(words(best.tokens, ...pair[1]), n)));
 }
 
-function showOthers(translations) {
-  const names = Object.keys(translations[0].features);
+// What each feature adds to the score: its weights times its values.
+function showOthers(translations, weights) {
+  const names = Object.keys(weights);
+  const added = (of, name) => of.features[name].reduce((sum, value, n) => sum + value * weights[name][n], 0);
   const row = (cells) => { const made = document.createElement("tr"); made.append(...cells); return made; };
   const head = row(["translation", "score", ...names].map((name) => element("th", name, { scope: "col" })));
   const number = (value) => element("td", value, { className: "number" });
   byId("others").replaceChildren(head, ...translations.map((of) => row([
     element("td", of.text),
     number(of.score.toFixed(3)),
-    ...names.map((name) => number(of.features[name].map((value) => value.toFixed(2)).join(" "))),
+    ...names.map((name) => {
+      const cell = number(added(of, name).toFixed(2));
+      cell.title = `values ${of.features[name].join(" ")}, weights ${weights[name].join(" ")}`;
+      return cell;
+    }),
   ])));
 }
 
