@@ -15,7 +15,8 @@ moses=${MOSES_HOME:-/opt/moses}/bin/moses
 private=$(mktemp -d)
 [ ! -d "${NUMBA_CACHE_DIR:-}" ] || cp -R "$NUMBA_CACHE_DIR/." "$private"
 NUMBA_CACHE_DIR=$private
-export NUMBA_CACHE_DIR
+XDG_CACHE_HOME=$private
+export NUMBA_CACHE_DIR XDG_CACHE_HOME
 
 tuning_options() {
     if [ -x "$moses" ]; then

@@ -209,7 +209,8 @@ class SystemRuns:
             done, has_converged = search.iterations + done, has_converged and search.has_converged
         test_score, statistics = self._task.test_scorer.score(folder / TEST_NBEST)
         weights = normalised(state.best.weights)
-        effects = normalised(weights * (state.spread or np.ones(len(weights))))
+        spread = state.spread if len(state.spread) == len(weights) else np.ones(len(weights))
+        effects = normalised(weights * spread)
         return TuningRun(
             seed=settings.seed,
             dev_score=self._task.metric.shown(state.best.quality),

@@ -40,7 +40,7 @@ class Resources:
         tables += [table.path for table in system.reordering_tables]
         cache = Path(system.cache) if system.cache else None
         return cls(
-            {path: TableIndex(path, cache) for path in tables},
+            {path: TableIndex(path) for path in tables},
             tuple(model.load(cache) for model in system.language_models),
             tuple(model.load(cache) for model in system.operations),
         )

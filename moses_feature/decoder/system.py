@@ -114,8 +114,7 @@ class System:
         alignments: whether n-best lists have word alignments
             (`print-alignment-info-in-n-best`).
         segmentation: whether they have the phrases (`include-segmentation-in-n-best`).
-        cache: a directory for parsed ARPA files, and for indexes of tables in folders that take no
-            files; None for no cache.
+        cache: a directory for parsed ARPA files; None for no cache.
     """
 
     features: FeatureSet

@@ -3,7 +3,7 @@
 Beside the table stands a directory `TABLE.index` with all lines, uncompressed, and for each run of
 lines with one source phrase the hash of the phrase and where the run is. Both are mapped into
 memory. The index is made once; it holds the SHA-256 of the table's bytes and is made anew if the
-table has changed.
+table has changed. Where a folder takes no files, the index is in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ import logging
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import NamedTuple
-from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +32,13 @@ from moses_feature.moses.scanning import (
 )
 from moses_feature.runtime.arrays import Bytes, Integers
 from moses_feature.runtime.compiled import compiled
-from moses_feature.runtime.errors import FormatError, LockedError, OutputError
+from moses_feature.runtime.environment import cache_folder
+from moses_feature.runtime.errors import (
+    FormatError,
+    LockedError,
+    MosesFeatureError,
+    OutputError,
+)
 from moses_feature.runtime.files import locked_directory, open_output, whole_file, write_json
 from moses_feature.runtime.json_files import read_json, record
 from moses_feature.runtime.strings import Strings, hash_of, same
@@ -100,39 +103,34 @@ class TableIndex:
     Args:
         table: a phrase table or a reordering table. Its index is made if it is missing, or one of
             another content.
-        cache: where the index is if none can be written beside the table; None for a folder of
-            this run.
 
     Raises:
         MosesFeatureError: the table cannot be read, or the index not written.
     """
 
-    def __init__(self, table: str, cache: Path | None = None) -> None:
+    def __init__(self, table: str) -> None:
         digest = _digest(Path(table))
-        self._directory, temporary = Path(f"{table}.index"), False
-        others = [cache / f"{digest[:32]}.index"] if cache else []
-        facts = self._facts(digest)
-        while facts is None:
-            try:
-                facts = _make(table, self._directory, digest)
-            except LockedError:
-                time.sleep(SECONDS_BETWEEN_LOOKS)  # another run makes it
-                facts = self._facts(digest)
-            except OutputError as error:
-                if temporary:
-                    raise
-                if others:
-                    self._directory = others.pop()
-                    facts = self._facts(digest)
-                    continue
-                logger.warning("%s; a temporary index is made, for this run alone", error)
-                self._directory, temporary = Path(mkdtemp(prefix="index-")), True
-                finalize(self, rmtree, self._directory, ignore_errors=True)
+        self._directory = Path(f"{table}.index")
+        try:
+            facts = self._found_or_made(table, digest)
+        except (OutputError, OSError) as error:  # in a folder that takes no files, such as a DVD
+            self._directory = cache_folder() / "indexes" / digest[:32]
+            logger.info("%s; the index is %s", error, self._directory)
+            facts = self._found_or_made(table, digest)
         self._longest = facts.longest
         self._hashes, self._begins, self._ends = np.load(self._directory / RUNS, mmap_mode="r")
         self.content: Bytes = np.empty(0, np.uint8)
         if facts.size:
             self.content = np.asarray(np.memmap(self._directory / LINES, np.uint8, "r"))
+
+    def _found_or_made(self, table: str, digest: str) -> _IndexFacts:
+        """Return the facts of a good index; make it, or wait while another run does."""
+        while (facts := self._facts(digest)) is None:
+            try:
+                return _make(table, self._directory, digest)
+            except LockedError:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        return facts
 
     def _facts(self, digest: str) -> _IndexFacts | None:
         """Return the facts of a good index of this table; None if there is none."""
@@ -176,8 +174,8 @@ class TableIndex:
         begins, ends, phrase = self._begins[run[order]], self._ends[run[order]], phrase[order]
         fits = _fit(self.content, begins, phrase, strings)
         for odd in np.flatnonzero(~fits).tolist():  # or another phrase with the same hash
-            line = self.content[begins[odd] : ends[odd]].tobytes()
-            words = surface_words(line.partition(SEPARATOR)[0])
+            run_of_lines = self.content[begins[odd] : ends[odd]].tobytes()
+            words = surface_words(_source(run_of_lines))
             fits[odd] = b" ".join(words) == sources.phrase(phrase[odd])
         wanted = begins[fits], ends[fits], phrase[fits]
         count = _expand(self.content, *wanted, np.empty((4, 0), np.int64))
@@ -210,6 +208,8 @@ def _make(table: str, directory: Path, digest: str) -> _IndexFacts:
         order = np.argsort(joined[0], kind="stable")
         with whole_file(directory / RUNS) as temporary, temporary.open("wb") as file:
             np.save(file, joined[:, order])
+        if _digest(Path(table)) != digest:
+            raise MosesFeatureError(f"{table}: has changed while it was read")
         facts = _IndexFacts(digest, written, _digest(directory / RUNS), longest, "").checked()
         write_json(directory / FACTS, asdict(facts))
     return facts
@@ -230,11 +230,15 @@ def _runs_of(block: bytes, reader: LineReader) -> tuple[Runs, int]:
     runs = np.ascontiguousarray(rows[:count, :3].T)
     longest = int(rows[:count, 3].max(initial=0))
     for odd in np.flatnonzero(rows[:count, 3] < 0).tolist():
-        field = block[runs[1, odd] : runs[2, odd]].partition(SEPARATOR)[0]
-        words = surface_words(field)
+        words = surface_words(_source(block[runs[1, odd] : runs[2, odd]]))
         runs[0, odd] = _hash(np.frombuffer(b" ".join(words), dtype=np.uint8))
         longest = max(longest, len(words))
     return runs, longest
+
+
+def _source(lines: bytes) -> bytes:
+    """Return the source field of the first of some lines."""
+    return lines.partition(b"\n")[0].partition(SEPARATOR)[0]
 
 
 @compiled

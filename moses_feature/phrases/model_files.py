@@ -1,4 +1,7 @@
-"""The files of a network for pairs of phrases or sentences, read together; free of torch."""
+"""The files of a network for pairs of phrases or sentences, read together.
+
+Free of torch, but for models of version 0.2: the network itself is asked for their shapes.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ from typing import Any, Literal, TypeVar, overload
 
 import numba
 
+from moses_feature.runtime.environment import cache_folder
+
 logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,10 +57,8 @@ def digest() -> str:
 def _folder() -> Path | None:
     """Make the folder for machine code; None if no folder can be written."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    base = Path(chosen) if chosen else Path(cache).expanduser() / "moses-feature"
-    folder = base / f"compiled-{digest()}"
     try:
+        folder = (Path(chosen) if chosen else cache_folder()) / f"compiled-{digest()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not any(folder.iterdir()):
             logger.info("functions are compiled when they are first used: up to a minute in all")

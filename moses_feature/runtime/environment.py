@@ -28,6 +28,16 @@ def of_workers() -> dict[str, str]:
     return {name: os.environ.get(name, value) for name, value in VARIABLES.items()}
 
 
+def cache_folder() -> Path:
+    """Return the folder of this user for what can be made again; it may not exist.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "moses-feature"
+
+
 _CPUINFO = Path("/proc/cpuinfo")
 _BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -24,7 +25,9 @@ Json = dict[str, Any]
 
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 STANDARD_STREAM = "-"
-_TEMPORARY = re.compile(r"\..*\.([0-9]+)\.tmp")
+_TEMPORARY = re.compile(r"\.(.*)\.[0-9]+\.tmp")
+LEFT_FOR = 24 * 3600.0
+"""Seconds after which a temporary file was left by a run that was killed."""
 
 
 def is_compressed(path: str | Path) -> bool:
@@ -174,27 +177,20 @@ def locked_directory(directory: Path, doing: str) -> Iterator[None]:
 
 
 def _remove_leftovers(directory: Path, name: str | None = None) -> None:
-    """Remove the temporary files of runs that were killed.
+    """Remove the temporary files of runs that were killed, as far as that is possible.
 
     Args:
         directory: where to look.
-        name: of the file that they were to become; None for any file of a locked directory.
+        name: of the file that they were to become; only those that nobody has written to for a
+            day are removed. None for all files of a locked directory.
     """
     for path in directory.glob(f".{escape(name) if name else '*'}.*.tmp"):
         found = _TEMPORARY.fullmatch(path.name)
-        if found and (name is None or not _runs(int(found[1]))):
-            path.unlink(missing_ok=True)
-
-
-def _runs(process: int) -> bool:
-    """Return whether a process with a number is at work on this machine."""
-    try:
-        os.kill(process, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return True
+        if found is None or (name is not None and found[1] != name):
+            continue
+        with suppress(OSError):  # a folder, or a file of somebody else
+            if name is None or time.time() - path.stat().st_mtime > LEFT_FOR:
+                path.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -44,7 +44,8 @@ class Translated:
     Attributes:
         tokens: the words of the sentence as the system reads them.
         translations: its translations.
-        weights: those of the features, by name: a score is the sum of weights times values.
+        weights: those of the features, by name: a score is the sum of weights times values, and of
+            what features that are not tuned add, such as -100 for an unknown word.
         seconds: the time that it took.
     """
 

@@ -13,6 +13,7 @@ from helpers.models import TRANSFORMER_SIZES
 
 from moses_feature import api
 from moses_feature.choosing import plan as plan_module
+from moses_feature.choosing import run as run_module
 from moses_feature.choosing.plan import ChoosingPlan, plan
 from moses_feature.choosing.run import PartVerdict
 from moses_feature.cli.systems import choose
@@ -59,7 +60,11 @@ BUILD = ("system", "build", "en", "fr", "s", "--alignment", "links", "--order", 
 
 @pytest.fixture
 def chosen(home, run, monkeypatch):
-    """A system of which all parts are kept, whatever they bring; built once."""
+    """A system of which all parts are kept, whatever they bring; built once, by a narrow search."""
+    for module in (plan_module, run_module):
+        monkeypatch.setattr(module, "POP_LIMITS", (50,))
+        monkeypatch.setattr(module, "ITERATIONS", 3)
+        monkeypatch.setattr(module, "RUNS", 2)
     monkeypatch.setattr(choose, "_train", train_little)
     monkeypatch.setattr(PartVerdict, "gains", True)
     with chdir(home):

@@ -20,7 +20,7 @@ from moses_feature.decoder.system import PhraseTable, System
 from moses_feature.decoder.table_index import TableIndex
 from moses_feature.decoder.tables import TargetPhrases, read_table
 from moses_feature.moses.features import log_score
-from moses_feature.runtime.errors import FormatError
+from moses_feature.runtime.errors import FormatError, MosesFeatureError, OutputError
 
 TABLE = (
     b"a ||| A ||| 0.5 0.1\n"
@@ -105,18 +105,34 @@ def test_one_run_waits_for_the_index_of_another(table):
         assert rows(table, SENTENCES, index) == plain(SENTENCES)
 
 
-def test_where_no_index_can_be_written(table, caplog, tmp_path):
-    Path(f"{table.path}.index").write_bytes(b"a file")
-    index = TableIndex(table.path)
-    assert "a temporary index is made, for this run alone" in caplog.text
-    assert rows(table, SENTENCES, index) == plain(SENTENCES)
-    caplog.clear()
+def test_where_no_index_can_be_written(table, caplog, tmp_path, monkeypatch):
+    """It is in the user's cache folder, also for later runs."""
     caplog.set_level("INFO", logger="moses_feature")
-    for _ in range(2):  # a folder for this is used again
-        index = TableIndex(table.path, tmp_path / "kept")
-        assert rows(table, SENTENCES, index) == plain(SENTENCES)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    Path(f"{table.path}.index").write_bytes(b"a file")
+    for _ in range(2):
+        assert rows(table, SENTENCES, TableIndex(table.path)) == plain(SENTENCES)
     assert caplog.text.count("making an index") == 1
-    assert "temporary" not in caplog.text
+    (kept,) = (tmp_path / "cache" / "moses-feature" / "indexes").iterdir()
+    assert f"expected a directory: File exists; the index is {kept}" in caplog.text
+    monkeypatch.setenv("XDG_CACHE_HOME", table.path)
+    with pytest.raises(OutputError, match="expected a directory"):
+        TableIndex(table.path)
+
+
+def test_a_damaged_line_hides_no_other(tmp_path):
+    lines = b"a|x b|y\na|x b|y ||| A ||| 0.5\na|x b|y ||| B ||| 0.5\n"
+    (tmp_path / "t").write_bytes(b"c ||| C ||| 1\n" + lines)
+    table = PhraseTable(str(tmp_path / "t"), "TM0", 1, 20)
+    with pytest.raises(FormatError, match="at line 2: expected 3 to 7 fields"):
+        rows(table, [[b"a", b"b"]], TableIndex(table.path))
+
+
+def test_a_table_that_changes_while_it_is_read(table, monkeypatch):
+    found = iter(["one", "other"])
+    monkeypatch.setattr(table_index, "_digest", lambda _: next(found))
+    with pytest.raises(MosesFeatureError, match="has changed while it was read"):
+        TableIndex(table.path)
 
 
 def test_phrases_of_one_hash_are_told_apart(table, monkeypatch):

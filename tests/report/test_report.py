@@ -221,7 +221,7 @@ found.ink = plot.layout.font.color;
 @pytest.mark.browser
 @pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
 def test_in_a_browser(table, run):
-    run("table", "report", "out", "m", "--output", "r.html", "--map-phrases", "100")
+    run("table", "report", "out", "m", "--output", "r.html")
     found = driven(table.parent / "r.html", SCRIPT)
     assert found["found"].startswith("10 found: w01")
     assert found["selected"] == 10

@@ -220,7 +220,8 @@ def test_it_ends_when_all_is_answered(ini, how):
     served = serve(ini, "--jobs", 1)
     with ThreadPoolExecutor(1) as client:
         answer = client.submit(served.translate, texts=LINES * 10)
-        time.sleep(0.1)
+        while not (_metric(served, "waiting_sentences") or answer.done()):
+            time.sleep(0.01)
         assert served.end(how) == 0
         assert len(answer.result()) == 50
 
