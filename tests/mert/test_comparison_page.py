@@ -135,6 +135,7 @@ def test_the_page(page):
     assert "What &lt;new&gt; changes" in text
     titles = re.findall("<h2>(.*?)</h2>", text)
     assert re.findall('<li><a href="#section-[0-9]+">(.*?)</a>', text) == titles
+    assert text.count("<details><summary>show them</summary>") == 1  # the changed sentences
     assert "F G <mark>&lt;i&gt;</mark>" in text
     assert "A B <mark>X</mark>" in text
     assert "2 of 3 sentences are translated otherwise" in text
