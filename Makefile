@@ -49,7 +49,7 @@ docs: $(VENV)/installed
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 options: $(VENV)/installed
-	$(BIN)/python docs/write_options.py
+	PYTHONPATH=tests $(BIN)/python -m helpers.options_page
 
 fuzz: $(VENV)/installed
 	$(BIN)/python tests/fuzz/readers.py --examples 100000

@@ -114,7 +114,10 @@ class TableIndex:
         try:
             facts = self._found_or_made(table, digest)
         except (OutputError, OSError) as error:  # in a folder that takes no files, such as a DVD
-            self._directory = cache_folder() / "indexes" / digest[:32]
+            try:
+                self._directory = cache_folder() / "indexes" / digest[:32]
+            except OSError:
+                raise OutputError(f"{error}") from error
             logger.info("%s; the index is %s", error, self._directory)
             facts = self._found_or_made(table, digest)
         self._longest = facts.longest

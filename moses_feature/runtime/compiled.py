@@ -62,7 +62,7 @@ def _folder() -> Path | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not any(folder.iterdir()):
             logger.info("functions are compiled when they are first used: up to a minute in all")
-    except (OSError, RuntimeError):
+    except OSError:
         logger.warning(
             "no folder for compiled code can be written: it is compiled anew, which takes a minute "
             "(NUMBA_CACHE_DIR names another folder)"

@@ -32,10 +32,12 @@ def cache_folder() -> Path:
     """Return the folder of this user for what can be made again; it may not exist.
 
     Raises:
-        RuntimeError: the user has no home.
+        OSError: the user has no home.
     """
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "moses-feature"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "moses-feature"
+    except RuntimeError as error:
+        raise FileNotFoundError(f"{error} XDG_CACHE_HOME names another folder.") from error
 
 
 _CPUINFO = Path("/proc/cpuinfo")
