@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from helpers.commands import all_commands
+from helpers.commands import all_commands, context_of
 from helpers.files import ROOT
 
 from moses_feature import __version__
@@ -40,7 +40,7 @@ def word_of(parameter: click.Parameter) -> str:
 def test_a_word_has_one_type_and_is_in_the_vocabulary():
     types: dict[str, set[str]] = defaultdict(set)
     for command in all_commands().values():
-        for parameter in command.get_params(click.Context(command)):
+        for parameter in command.get_params(context_of(command)):
             types[word_of(parameter)].add(type_of(parameter))
     assert not {word: kinds for word, kinds in types.items() if len(kinds) > 1}
     described = dict(re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", PAGE, re.MULTILINE))
@@ -50,7 +50,7 @@ def test_a_word_has_one_type_and_is_in_the_vocabulary():
 @pytest.mark.parametrize("name", all_commands())
 def test_every_help_has_an_example(name):
     command = all_commands()[name]
-    text = command.get_help(click.Context(command, info_name=name))
+    text = command.get_help(context_of(command, name))
     assert re.search(rf"Example:\n.*{name}", text, re.DOTALL)
     if name.startswith("moses-feature"):  # shown beside those of its group
         assert not command.get_short_help_str(63).endswith("...")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 import pytest
-from helpers.commands import all_commands, options_of
+from helpers.commands import all_commands, context_of, options_of
 from helpers.files import ROOT
 from helpers.options_page import PAGE, options_page
 
@@ -75,7 +75,7 @@ def test_command_lines(document):
         assert unknown <= options_of(command), where
         if not any("…" in a or "..." in a or "$" in a for a in arguments):
             try:
-                command.make_parser(click.Context(command)).parse_args(list(arguments))
+                command.make_parser(context_of(command)).parse_args(list(arguments))
             except click.UsageError as error:
                 pytest.fail(f"{where}: {error}")
 

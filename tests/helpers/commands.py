@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import click
 
@@ -35,5 +36,10 @@ def _below(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]
 
 def options_of(command: click.Command) -> set[str]:
     """Return the options that a command takes, such as `--help`."""
-    parameters = command.get_params(click.Context(command))
+    parameters = command.get_params(context_of(command))
     return {option for parameter in parameters for option in parameter.opts if option[:1] == "-"}
+
+
+def context_of(command: click.Command, name: str = "", **settings: Any) -> click.Context:
+    """Return a context as a user's call makes it; click keeps the first one's help option."""
+    return command.make_context(name, [], resilient_parsing=True, **settings)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
-from helpers.commands import all_commands
+from helpers.commands import all_commands, context_of
 from helpers.files import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "options.md"
@@ -19,7 +17,7 @@ def options_page() -> str:
         "[the words of the command line](vocabulary.md) by name.",
     ]
     for name, command in all_commands().items():
-        context = click.Context(command, info_name=name, terminal_width=WIDTH)
+        context = context_of(command, name, terminal_width=WIDTH)
         parts += [f"## {name}", f"```text\n{command.get_help(context).rstrip()}\n```"]
     return "\n\n".join(parts) + "\n"
 
