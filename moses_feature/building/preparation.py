@@ -7,13 +7,14 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from moses_feature.building.settings import Case
+from moses_feature.building.spelling import Spelling, read_words
 from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.system_directory import WHAT, changed_files
@@ -35,12 +36,17 @@ class Preparation:
         truecaser: the file of the trained truecaser, if there is one.
         protects: letters and their marks are composed where they can be (NFC), and addresses and
             words with other marks stay whole. Systems of version 0.2 do not do so.
+        apostrophes: those between letters are letters, as in a language without rules.
+        known: the files of the words that a system knows, of the source and the target language,
+            like which unknown words are spelt; None for text that a system is built of.
     """
 
     language: str
     case: Case
     truecaser: str | None = None
     protects: bool = True
+    apostrophes: bool = False
+    known: tuple[str, str] | None = None
 
 
 _IN_ADDRESS = r"(?:(?!,https?:)[!#-&(-;=?-Z\[\]_a-z~|])"
@@ -52,7 +58,7 @@ ADDRESSES = (
 
 
 class Preparer:
-    """Prepares lines of raw text; free of files but for the truecaser.
+    """Prepares lines of raw text; free of files but for the truecaser and the known words.
 
     Raises:
         MosesFeatureError: sacremoses is not installed.
@@ -64,12 +70,16 @@ class Preparer:
 
         self._case = preparation.case
         self._protects = preparation.protects
+        self._apostrophes = preparation.apostrophes
         self._torn: dict[str, bool] = {}
         self._normalizer: Any = MosesPunctNormalizer(lang=preparation.language)
         self._tokenizer: Any = MosesTokenizer(lang=preparation.language)
         self._truecaser: Any = None
         if preparation.truecaser is not None:
             self._truecaser = MosesTruecaser(preparation.truecaser)
+        self._spelling: Spelling | None = None
+        if preparation.known is not None:
+            self._spelling = Spelling(*(read_words(Path(of)) for of in preparation.known))
 
     def tokens(self, line: str) -> str:
         """Return the tokens of a line, one space between them, in their own case."""
@@ -77,10 +87,12 @@ class Preparer:
         if not self._protects:
             return str(self._tokenizer.tokenize(self._normalizer.normalize(line), **given))
         normal = self._normalizer.normalize(unicodedata.normalize("NFC", line))
-        patterns = list(ADDRESSES)
-        if torn := [mark for mark in sorted(set(normal)) if self._is_torn(mark)]:
-            marks = re.escape("".join(torn))
-            patterns.append(f"[\\w{marks}]*[{marks}][\\w{marks}]*")
+        marks = re.escape("".join(mark for mark in sorted(set(normal)) if self._is_torn(mark)))
+        letter = f"[\\w{marks}]"
+        words = [f"{letter}*[{marks}]{letter}*"] if marks else []
+        if self._apostrophes:
+            words.insert(0, f"(?<!{letter})(?:{letter}+')+{letter}+")
+        patterns = [*ADDRESSES, *(["|".join(words)] if words else [])]
         found = sum(len(re.findall(pattern, normal, re.IGNORECASE)) for pattern in patterns)
         if 0 < found <= self._tokenizer.MAX_PROTECTED_TOKENS:
             given["protected_patterns"] = patterns
@@ -96,7 +108,14 @@ class Preparer:
 
     def __call__(self, line: str) -> str:
         """Return a line as it is in the texts of the system."""
-        tokens = self.tokens(line)
+        cased = self._cased(self.tokens(line))
+        return self._spelling(cased) if self._spelling is not None else cased
+
+    def spelt(self) -> dict[str, str]:
+        """Return the unknown words so far, and the known ones that they were spelt like."""
+        return self._spelling.spelt() if self._spelling is not None else {}
+
+    def _cased(self, tokens: str) -> str:
         if self._case == "lower":
             return tokens.lower()
         if self._truecaser is not None and tokens:
@@ -141,11 +160,12 @@ class TextPreparer:
         """
         for warning in oddities(text, self._language):
             logger.warning("%s", warning)
+        plain = Preparation(self._language, "keep", apostrophes=not has_rules(self._language))
         kept: str | None = None
         if self._case == "truecase":
-            self._train(text, truecaser)
+            _train_truecaser(text, plain, truecaser)
             kept = str(truecaser)
-        preparer = Preparer(Preparation(self._language, self._case, kept))
+        preparer = Preparer(replace(plain, case=self._case, truecaser=kept))
         with LineReader(text) as reader, open_output(output) as file:
             file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
         named = None if kept is None else truecaser.name
@@ -154,32 +174,39 @@ class TextPreparer:
             "case": self._case,
             "truecaser": named,
             "protects": True,
+            "apostrophes": plain.apostrophes,
         }
 
-    def _train(self, text: str, truecaser: Path) -> None:
-        from sacremoses import MosesTruecaser
 
-        plain = Preparer(Preparation(self._language, "keep"))
-        with LineReader(text) as reader:
-            documents = [plain.tokens(line).split() for line in decoded(reader)]
-        trained: Any = MosesTruecaser()
-        trained.train([line for line in documents if line])
-        with whole_file(truecaser) as temporary:
-            trained.save_model(str(temporary))
+def _train_truecaser(text: str, plain: Preparation, truecaser: Path) -> None:
+    from sacremoses import MosesTruecaser
+
+    preparer = Preparer(plain)
+    with LineReader(text) as reader:
+        documents = [preparer.tokens(line).split() for line in decoded(reader)]
+    trained: Any = MosesTruecaser()
+    trained.train([line for line in documents if line])
+    with whole_file(truecaser) as temporary:
+        trained.save_model(str(temporary))
+
+
+def has_rules(language: str) -> bool:
+    """Return whether there are rules of tokenising for a language, by its code."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    return language in set(NonbreakingPrefixes().available_langs.values())
 
 
 def oddities(text: str, language: str) -> Iterator[str]:
     """Yield what a user should know of a raw text and its language before a system is built."""
-    from sacremoses.corpus import NonbreakingPrefixes
-
-    if language not in set(NonbreakingPrefixes().available_langs.values()):
+    if not has_rules(language):
         apostrophes = re.compile(r"\w['’]\w")
         with LineReader(text) as reader:
             lines = sum(bool(apostrophes.search(line)) for line in decoded(reader))
         yield (
             f"{text}: there are no rules for the language {language!r} (expected a code such as "
-            "en): abbreviations are those of English, and apostrophes are split off, those within "
-            f"words too ({lines:,} lines). Write ꞌ (U+A78C) or ʼ (U+02BC) for one that is a letter"
+            "en): abbreviations are those of English, and apostrophes within words are letters "
+            f"({lines:,} lines). Where they end words, as in French, give the code fr or it"
         )
     letters: Counter[str] = Counter()
     with LineReader(text) as reader:
@@ -237,11 +264,24 @@ def preparation_of(content: Json, side: str, directory: Path) -> Preparation:
         )
     language, case = (member(found, name, str, path, WHAT) for name in ("language", "case"))
     protects = member({"protects": False, **found}, "protects", bool, path, WHAT)
+    apostrophes = member({"apostrophes": False, **found}, "apostrophes", bool, path, WHAT)
     truecaser = member(found, "truecaser", str | None, path, WHAT)
-    trained = None if truecaser is None else directory / truecaser
-    if trained is not None:
-        if trained.parent != directory or not trained.is_file():
-            raise MosesFeatureError(f"{trained}: expected the truecaser of the system, found none")
-        for changed, what in changed_files(directory, content, {trained.name}):
-            raise FormatError(changed, "the truecaser that was trained with the system", what)
-    return Preparation(language, case, trained and str(trained), protects)
+    known = member({"known": None, **found}, "known", tuple[str, str] | None, path, WHAT)
+    words = "the known words"
+
+    def made(name: str, what: str) -> str:
+        file = directory / name
+        if file.parent != directory or not file.is_file():
+            raise MosesFeatureError(f"{file}: expected {what} of the system, found none")
+        for changed, instead in changed_files(directory, content, {name}):
+            raise FormatError(changed, f"{what} that was made with the system", instead)
+        return str(file)
+
+    return Preparation(
+        language,
+        case,
+        None if truecaser is None else made(truecaser, "the truecaser"),
+        protects,
+        apostrophes,
+        None if known is None else (made(known[0], words), made(known[1], words)),
+    )

@@ -33,6 +33,7 @@ from moses_feature.building.preparation import (
     preparation_of,
 )
 from moses_feature.building.settings import MOST_RATIO, BuildSettings
+from moses_feature.building.spelling import MOST_PAIRS, write_words
 from moses_feature.building.start_ini import start_ini
 from moses_feature.building.tables import Tables
 from moses_feature.moses.ini import SYSTEM, MosesIni
@@ -63,7 +64,7 @@ BUILD = "build.json"
 PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
 MODEL, OPERATIONS = "lm.arpa.gz", "operations.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
-MODEL_TEXT = "text.model-{}.gz"
+MODEL_TEXT, KNOWN_WORDS = "text.model-{}.gz", "words.{}"
 SIDES = ("source", "target")
 
 
@@ -232,6 +233,13 @@ class _Build:
             finally:
                 for worker in workers:
                     worker.close()
+            with LineReader(files[0]) as reader:
+                pairs = sum(1 for _ in reader)
+            if pairs < MOST_PAIRS:
+                known = [KNOWN_WORDS.format(side) for side in SIDES]
+                for text, name in zip(files, known, strict=True):
+                    write_words(text, self.directory / name)
+                found[0]["known"] = known
             write_json(facts, dict(zip(SIDES, found, strict=True)))
             self._note("preparing", begun)
         self.preparation = read_json(facts, "how texts were prepared")

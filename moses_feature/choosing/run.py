@@ -28,8 +28,9 @@ from moses_feature.building.built_text import BuiltText, text_of_system
 from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.building.language_model import write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
-from moses_feature.building.preparation import Preparer, decoded, preparation_of
+from moses_feature.building.preparation import Preparation, Preparer, decoded, preparation_of
 from moses_feature.building.settings import BuildSettings
+from moses_feature.building.spelling import Spelling, words_of
 from moses_feature.building.start_ini import OPERATION_MODEL, OPERATION_WEIGHTS, operation_line
 from moses_feature.building.system import SIDES, BuildData, build
 from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, ChoosingPlan, plan
@@ -250,12 +251,20 @@ class _Choice:
         else:
             self._prepare_dev(*task.dev)
             self._warn_of_seen()
+        if task.data.languages and self._preparation(SIDES[0]).known is not None:
+            spelling = Spelling(*(words_of(of) for of in (self._rest.source, self._rest.target)))
+            for part in (self._dev, self._judged):
+                spelt = "".join(f"{spelling(line.decode())}\n" for line in _lines(part.source))
+                write_whole(part.source, spelt.encode())
         for part in (self._dev, self._judged):
             _check_size(part.source, len(_corpus(part)))
 
+    def _preparation(self, side: str) -> Preparation:
+        """Return how the texts of a language were prepared."""
+        return preparation_of(read_json(self._whole / SYSTEM, "a system"), side, self._whole)
+
     def _prepare_dev(self, text: str, references: Sequence[str]) -> None:
         """Write the given development set as the tables have their text."""
-        content = read_json(self._whole / SYSTEM, "a system")
         texts = [(SIDES[0], text, self._dev.source)]
         for number, path in enumerate(references):
             texts.append((SIDES[1], path, _reference(self._dev, number)))
@@ -264,7 +273,7 @@ class _Choice:
                 if not self._task.data.languages:
                     file.writelines(reader)
                     continue
-                preparer = Preparer(preparation_of(content, side, self._whole))
+                preparer = Preparer(self._preparation(side))
                 file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
 
     def _warn_of_seen(self) -> None:

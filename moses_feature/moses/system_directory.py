@@ -30,6 +30,7 @@ SYSTEM_FILES = (
     "rescoring.weights",
     "text.*",
     "truecase.*",
+    "words.*",
     "files/**/*",
 )
 """Patterns of the files that systems have, packed ones too."""

@@ -70,6 +70,38 @@ def test_letters_keep_their_marks_and_addresses_stay_whole(text, expected):
     assert Preparer(Preparation("es", "keep"))(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("n'a nda’hi, he'i.", "n&apos;a nda&apos;hi , he&apos;i ."),
+        ("'he'i' 'a", "&apos; he&apos;i &apos; &apos; a"),
+        ("k'a'b'o ndak'a'b'o", "k&apos;a&apos;b&apos;o ndak&apos;a&apos;b&apos;o"),
+        ("e̱t'o yo'e̱", "e̱t&apos;o yo&apos;e̱"),
+        ("http://a.b/c it'e", "http://a.b/c it&apos;e"),
+    ],
+)
+def test_apostrophes_are_letters_where_there_are_no_rules(text, expected):
+    assert Preparer(Preparation("tar", "keep", apostrophes=True))(text) == expected
+
+
+@pytest.mark.usefixtures("raw")
+def test_unknown_words_are_spelt_like_known_ones(run):
+    build = ["system", "build", "en", "fr", "s", "--alignment", "links", "--order", 2]
+    run(*build, "--raw", *LANGUAGES)
+    prepared = run("text", "prepare", "s", stdin=b"A cat & a hhere heree chien.\n")
+    assert prepared.stdout == "a cat &amp; a here here chien .\n"
+    assert "2 unknown words were spelt like the nearest known ones, such as hhere like here" in (
+        prepared.stderr
+    )
+    assert "unknown words spelt like the nearest known ones" in run("describe", "s").stdout
+    side = run("text", "prepare", "s", "--side", "target", stdin=b"chienn\n").stdout
+    assert side == "chienn\n"
+    assert translate("s", ["heree"]) == translate("s", ["here"])
+    Path("s/words.target").unlink()
+    refused = run("text", "prepare", "s", stdin=b"a\n", exit_code=1).stderr
+    assert "words.target: expected the known words of the system, found none" in refused
+
+
 def test_systems_of_before_prepare_as_they_did():
     assert Preparer(Preparation("es", "keep", protects=False))("jẹ́ a@b.c") == "jẹ ́ a @ b.c"
 

@@ -96,4 +96,5 @@ def _of_building(system: SystemDirectory) -> Iterator[tuple[str, str]]:
         except MosesFeatureError:
             yield side, "tokens, as they are"
             continue
-        yield side, f"raw text, {of.language}, {of.case}"
+        spelt = ", unknown words spelt like the nearest known ones" if of.known else ""
+        yield side, f"raw text, {of.language}, {of.case}{spelt}"

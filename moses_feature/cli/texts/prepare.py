@@ -26,7 +26,8 @@ def prepare_command(system: str, side: str) -> None:
     """Prepare raw text like the texts of a system.
 
     The system was built with --raw. The standard input is raw, UTF-8, a sentence on each line; the
-    output is normalised, tokenised and cased like the system's texts.
+    output is normalised, tokenised and cased like the system's texts. If they are few, unknown
+    words of the source language are spelt like the nearest known one.
 
     \b
     Example:
@@ -42,3 +43,10 @@ def prepare_command(system: str, side: str) -> None:
     with LineReader(STANDARD_STREAM) as reader:
         for line in decoded(reader):
             click.echo(preparer(line))
+    if spelt := preparer.spelt():
+        first, like = next(iter(spelt.items()))
+        click.echo(
+            f"{len(spelt):,} unknown words were spelt like the nearest known ones, such as "
+            f"{first} like {like}",
+            err=True,
+        )
