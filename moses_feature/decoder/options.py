@@ -119,7 +119,6 @@ def _numbered(rows: Floats) -> Integers:
     return numbers
 
 
-@compiled
 def ranked(
     estimate: Floats, offsets: Integers, table: Integers, limits: Integers, most: int
 ) -> tuple[Integers, Integers, Integers]:
@@ -137,25 +136,22 @@ def ranked(
     Returns:
         `order`, `first` and `size` as in `Options`.
     """
-    order = np.empty(len(estimate), np.int64)
-    phrases = len(offsets) - 1
-    first = np.empty(phrases, np.int64)
-    count = np.zeros(phrases, np.int64)
-    taken = np.zeros(len(limits), np.int64)
-    used = 0
-    for phrase in range(phrases):
-        begin, end = offsets[phrase], offsets[phrase + 1]
-        best = begin + np.argsort(-estimate[begin:end], kind="mergesort")
-        taken[:] = 0
-        first[phrase] = used
-        for option in best:
-            of_table = table[option]
-            if of_table >= 0:
-                if limits[of_table] > 0 and taken[of_table] >= limits[of_table]:
-                    continue
-                taken[of_table] += 1
-            if count[phrase] < most:
-                order[used] = option
-                used += 1
-                count[phrase] += 1
-    return order[:used], first, count
+    phrases, options = len(offsets) - 1, len(estimate)
+    phrase = np.repeat(np.arange(phrases), np.diff(offsets))
+    order = np.lexsort((-estimate, phrase))
+    limit = np.append(np.where(limits > 0, limits, options), options)  # the last: unknown words
+    of_table = table[order]
+    both = phrase[order] * len(limit) + of_table % len(limit)
+    order = order[_ranks(both) < limit[of_table]]
+    order = order[_ranks(phrase[order]) < most]
+    size = np.bincount(phrase[order], minlength=phrases)
+    return order, np.cumsum(size) - size, size
+
+
+def _ranks(groups: Integers) -> Integers:
+    """Return how many earlier elements have the same group, for each element."""
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(groups)) - np.searchsorted(ordered, ordered)
+    return ranks

@@ -189,6 +189,31 @@ def recombine(
 @helper(inline=False)
 def best_first(table: Integers, hypotheses: Records) -> Integers:
     """Return the hypotheses in a hash table, best first; of equal ones the older one first."""
-    found = np.sort(table[table >= 0])
-    best: Integers = found[np.argsort(-hypotheses["total"][found], kind="mergesort")]
-    return best
+    heap = table[table >= 0]
+    for place in range(len(heap) // 2 - 1, -1, -1):
+        _sink(heap, hypotheses, place, len(heap))
+    for last in range(len(heap) - 1, 0, -1):  # a heap sort: the worst one goes to the end
+        heap[0], heap[last] = heap[last], heap[0]
+        _sink(heap, hypotheses, 0, last)
+    return heap
+
+
+@helper(inline=False)
+def _sink(heap: Integers, hypotheses: Records, place: int, used: int) -> None:
+    """Move a hypothesis down a heap of `used` ones whose first one is the worst."""
+    while 2 * place + 1 < used:
+        child = 2 * place + 1
+        if child + 1 < used and _is_worse(hypotheses, heap[child + 1], heap[child]):
+            child += 1
+        if not _is_worse(hypotheses, heap[child], heap[place]):
+            break
+        heap[place], heap[child] = heap[child], heap[place]
+        place = child
+
+
+@helper
+def _is_worse(hypotheses: Records, one: int, other: int) -> bool:
+    """Return whether a hypothesis has a lower total than another, or the same and is younger."""
+    if hypotheses[one].total != hypotheses[other].total:
+        return bool(hypotheses[one].total < hypotheses[other].total)
+    return one > other
