@@ -139,6 +139,8 @@ class _Build:
             if not self._has_lost_files(content):
                 logger.info("%s is built already: nothing was done", self.directory)
                 return content
+        if self.data.languages is not None:
+            self._prepare(self.data.languages)
         self._write_alignment()
         self._write_tables()
         self._write_model()
@@ -196,11 +198,9 @@ class _Build:
     @cached_property
     def _texts(self) -> TextPair:
         """The tokenised texts."""
-        data, longest = self.data, self.settings.longest
-        if data.languages is None:
-            return read_texts(data.source, data.target, longest)
-        source, target = self._prepare(data.languages)
-        return read_texts(str(source), str(target), longest, MOST_RATIO)
+        source, target = map(str, self._tokenised)
+        ratio = None if self.data.languages is None else MOST_RATIO
+        return read_texts(source, target, self.settings.longest, ratio)
 
     @property
     def _tokenised(self) -> list[Path]:
@@ -209,10 +209,22 @@ class _Build:
             return [Path(self.data.source), Path(self.data.target)]
         return [self.directory / PREPARED.format(side) for side in SIDES]
 
-    def _prepare(self, languages: tuple[str, str]) -> list[Path]:
-        """Prepare both raw texts at the same time; return the prepared ones."""
-        files, facts = self._tokenised, self.directory / PREPARATION
+    def _is_prepared(self) -> bool:
+        """Return whether all files of the preparation of raw texts are there."""
+        facts = self.directory / PREPARATION
         if not facts.exists():
+            return False
+        sides = read_json(facts, "how texts were prepared").values()
+        named = [
+            name for of in sides for name in (of.get("truecaser"), *of.get("known", ())) if name
+        ]
+        files = [*self._tokenised, *(self.directory / name for name in named)]
+        return all(file.exists() for file in files)
+
+    def _prepare(self, languages: tuple[str, str]) -> None:
+        """Prepare both raw texts at the same time."""
+        files, facts = self._tokenised, self.directory / PREPARATION
+        if not self._is_prepared():
             check_available()
             self.report("preparing the texts", None)
             begun = time.monotonic()
@@ -243,7 +255,6 @@ class _Build:
             write_json(facts, dict(zip(SIDES, found, strict=True)))
             self._note("preparing", begun)
         self.preparation = read_json(facts, "how texts were prepared")
-        return files
 
     @property
     def _alignment_path(self) -> Path:

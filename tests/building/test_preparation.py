@@ -171,6 +171,13 @@ def test_files_of_a_system_are_those_that_were_built(run):
     table.unlink()
     assert "phrase-table.gz is missing, and built again" in run(*build).stderr
     assert gzip.decompress(table.read_bytes()) == whole
+    for name in ("words.source", "truecase.source", "text.target.gz", "preparation.json"):
+        file = Path("s", name)
+        read = read_gz if file.suffix == ".gz" else Path.read_bytes
+        content = read(file)
+        file.unlink()
+        assert f"{name} is missing, and built again" in run(*build).stderr
+        assert read(file) == content
     assert "is built already" in run(*build).stderr
     table.write_bytes(table.read_bytes()[:-9])
     refused = run(*build, exit_code=1).stderr
