@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from moses_feature.building.settings import Case
-from moses_feature.building.spelling import Spelling, read_words
+from moses_feature.building.spelling import Spelling
 from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.system_directory import WHAT, changed_files
+from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, install
 from moses_feature.runtime.files import Json, open_output, whole_file
 from moses_feature.runtime.json_files import member, read_json
@@ -61,7 +62,8 @@ class Preparer:
     """Prepares lines of raw text; free of files but for the truecaser and the known words.
 
     Raises:
-        MosesFeatureError: sacremoses is not installed.
+        MosesFeatureError: sacremoses is not installed, or a file cannot be read.
+        FormatError: a file of known words is damaged.
     """
 
     def __init__(self, preparation: Preparation) -> None:
@@ -79,7 +81,7 @@ class Preparer:
             self._truecaser = MosesTruecaser(preparation.truecaser)
         self._spelling: Spelling | None = None
         if preparation.known is not None:
-            self._spelling = Spelling(*(read_words(Path(of)) for of in preparation.known))
+            self._spelling = Spelling(*(Vocabulary.load(Path(of)) for of in preparation.known))
 
     def tokens(self, line: str) -> str:
         """Return the tokens of a line, one space between them, in their own case."""
@@ -87,16 +89,20 @@ class Preparer:
         if not self._protects:
             return str(self._tokenizer.tokenize(self._normalizer.normalize(line), **given))
         normal = self._normalizer.normalize(unicodedata.normalize("NFC", line))
-        marks = re.escape("".join(mark for mark in sorted(set(normal)) if self._is_torn(mark)))
-        letter = f"[\\w{marks}]"
-        words = [f"{letter}*[{marks}]{letter}*"] if marks else []
-        if self._apostrophes:
-            words.insert(0, f"(?<!{letter})(?:{letter}+')+{letter}+")
-        patterns = [*ADDRESSES, *(["|".join(words)] if words else [])]
+        patterns = [*ADDRESSES, *self._words_to_keep(normal)]
         found = sum(len(re.findall(pattern, normal, re.IGNORECASE)) for pattern in patterns)
         if 0 < found <= self._tokenizer.MAX_PROTECTED_TOKENS:
             given["protected_patterns"] = patterns
         return str(self._tokenizer.tokenize(normal, **given))
+
+    def _words_to_keep(self, line: str) -> list[str]:
+        """Return a pattern, if one is needed, of words that the tokeniser would tear apart."""
+        marks = re.escape("".join(mark for mark in sorted(set(line)) if self._is_torn(mark)))
+        letter = f"[\\w{marks}]"
+        words = [f"(?<!{letter})(?:{letter}+')+{letter}+"] if self._apostrophes else []
+        if marks:
+            words.append(f"{letter}*[{marks}]{letter}*")
+        return ["|".join(words)] if words else []
 
     def _is_torn(self, character: str) -> bool:
         """Return whether the tokeniser takes a mark off its letter."""
@@ -206,7 +212,8 @@ def oddities(text: str, language: str) -> Iterator[str]:
         yield (
             f"{text}: there are no rules for the language {language!r} (expected a code such as "
             "en): abbreviations are those of English, and apostrophes within words are letters "
-            f"({lines:,} lines). Where they end words, as in French, give the code fr or it"
+            f"({lines:,} lines). Where they end words, as in French, give the code fr or it; write "
+            "ʼ (U+02BC) for one that is the first or last letter of a word"
         )
     letters: Counter[str] = Counter()
     with LineReader(text) as reader:

@@ -7,7 +7,6 @@ which is right for names, and wrong for all else.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -16,10 +15,10 @@ from numpy.typing import NDArray
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.runtime.files import write_whole
+from moses_feature.networks.vocabulary import Vocabulary
 
 MOST_PAIRS = 20_000
-"""Sentence pairs of a system that spells unknown words; larger ones gain nothing by it."""
+"""Sentence pairs below which unknown words are spelt; 29,000 clean pairs gained next to nothing."""
 LETTERS_AN_EDIT = 4
 """Letters of an unknown word for each letter that may differ; one may in all."""
 SHORTEST, LONGEST = 4, 40
@@ -39,12 +38,12 @@ class Spelling:
     or a loan word, to be copied. So do short words, and those with digits.
 
     Args:
-        source, target: words that the system knows, the most frequent ones first; escaped.
+        source, target: all words that the system knows, escaped.
     """
 
-    def __init__(self, source: Sequence[str], target: Sequence[str]) -> None:
-        self._known = {*source, *target}
+    def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
         self._source, self._target = _Words(source), _Words(target)
+        self._known = {*self._source.ranks, *self._target.ranks}
         self._spelt: dict[str, str] = {}
 
     def __call__(self, tokens: str) -> str:
@@ -75,19 +74,21 @@ class Spelling:
 class _Words:
     """Words of a language, to find the nearest ones among them."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        fit = (word for word in words if _has_letters(_plain(word), SHORTEST - 1))
+    def __init__(self, words: Vocabulary) -> None:
+        self.ranks = {word.decode(): rank for rank, word in enumerate(words.shortlist)}
+        fit = (word for word in self.ranks if _has_letters(_plain(word), SHORTEST - 1))
         self._words = sorted(fit, key=lambda of: len(_plain(of)))
         self._plain = [*map(_plain, self._words)]
-        ranks = {word: rank for rank, word in enumerate(words)}
-        self._ranks = [ranks[of] for of in self._words]
         self._lengths = np.array([*map(len, self._plain)], np.int64)
         self._letters = np.zeros((LONGEST, len(self._words)), np.int32)
         for column, of in enumerate(self._plain):
             self._letters[: len(of), column] = [*map(ord, of)]
 
     def nearest(self, word: str) -> tuple[int, str]:
-        """Return the edits between a word and the nearest one, and that; many edits for none."""
+        """Return the edits between a word and the nearest one, and that one.
+
+        If none is near, return more edits than any that is near has, and the word.
+        """
         most = max(1, len(word) // LETTERS_AN_EDIT)
         bounds = len(word) - most, len(word) + most + 1
         first, end = np.searchsorted(self._lengths, bounds)
@@ -96,15 +97,18 @@ class _Words:
         if least > most:
             return LONGEST, word
         near = first + np.flatnonzero(found == least)
-        best = max(near.tolist(), key=lambda of: (_common(word, self._plain[of]), -self._ranks[of]))
-        return least, self._words[best]
+
+        def preference(of: int) -> tuple[int, int]:
+            return _common(word, self._plain[of]), -self.ranks[self._words[of]]
+
+        return least, self._words[max(near.tolist(), key=preference)]
 
 
 def edits(word: str, letters: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.int8]:
     """Return the Levenshtein distance between a word and each of others.
 
     Args:
-        word: of 40 letters at most.
+        word: of `LONGEST` letters at most.
         letters: (longest, N); letter l of word n.
         lengths: (N); of the words.
     """
@@ -138,19 +142,8 @@ def _common(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def words_of(text: Path) -> list[str]:
-    """Return the words of a tokenised text, the most frequent ones first."""
+def words_of(text: Path) -> Vocabulary:
+    """Return all words of an escaped text; of equally frequent ones, the earlier one is first."""
     with LineReader(text) as reader:
         counts = Counter(word for line in reader for word in tokens(line))
-    return [word.decode() for word, _ in counts.most_common()]
-
-
-def write_words(text: Path, output: Path) -> None:
-    """Write the words of a tokenised text, the most frequent ones first."""
-    write_whole(output, "".join(f"{word}\n" for word in words_of(text)).encode())
-
-
-def read_words(path: Path) -> list[str]:
-    """Read the words that `write_words` wrote."""
-    with LineReader(path) as reader:
-        return [line.rstrip(b"\n").decode() for line in reader]
+    return Vocabulary(tuple(word for word, _ in counts.most_common()))

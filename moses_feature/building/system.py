@@ -33,7 +33,7 @@ from moses_feature.building.preparation import (
     preparation_of,
 )
 from moses_feature.building.settings import MOST_RATIO, BuildSettings
-from moses_feature.building.spelling import MOST_PAIRS, write_words
+from moses_feature.building.spelling import MOST_PAIRS, words_of
 from moses_feature.building.start_ini import start_ini
 from moses_feature.building.tables import Tables
 from moses_feature.moses.ini import SYSTEM, MosesIni
@@ -250,7 +250,7 @@ class _Build:
             if pairs < MOST_PAIRS:
                 known = [KNOWN_WORDS.format(side) for side in SIDES]
                 for text, name in zip(files, known, strict=True):
-                    write_words(text, self.directory / name)
+                    words_of(text).save(self.directory / name)
                 found[0]["known"] = known
             write_json(facts, dict(zip(SIDES, found, strict=True)))
             self._note("preparing", begun)
