@@ -208,6 +208,7 @@ VARIANTS = {
     "base": Variant(base),
     "copied": Variant(copied, copies=True),
     "mert": Variant(base, "mert"),
+    "eflomal": Variant(lambda of: build(of, "eflomal", "--aligner", "eflomal")),
     "osm": Variant(lambda of: build(of, "osm", "--osm")),
     "more-text": Variant(more_text),
     "column": Variant(column),

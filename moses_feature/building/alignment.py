@@ -5,11 +5,13 @@ The heuristic is that of Koehn, Och and Marcu 2003 as `symal.cpp` of Moses has i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,30 +30,59 @@ NO_LINK = -1
 TOGETHER = 10_000
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way to align words.
+
+    Attributes:
+        aligner: eflomal (Östling and Tiedemann 2016) or fast_align (Dyer et al. 2013).
+        seed: of the random numbers of eflomal.
+        letters: words are taken for the same if they begin with the same letters, so many; None
+            for all letters.
+    """
+
+    aligner: Literal["eflomal", "fast-align"]
+    seed: int = 0
+    letters: int | None = None
+
+
+SEVERAL = (
+    Way("eflomal"),
+    Way("eflomal", 1),
+    Way("eflomal", 2),
+    Way("fast-align"),
+    Way("eflomal", letters=5),
+)
+"""Ways whose phrases are better together: each errs elsewhere. Seeds are added to the given one."""
+
+
+def ways_of(aligner: Aligner, seed: int) -> list[Way]:
+    """Return the ways to align that a user's choice means."""
+    ways = SEVERAL if aligner == "several" else (Way(aligner),)
+    return [replace(way, seed=way.seed + seed) for way in ways]
+
+
 class DirectedAligner:
     """Aligns each target word to one source word or none, with a model of sil-thot.
 
     Args:
         source, target: the texts.
-        aligner: eflomal (Östling and Tiedemann 2016) or fast_align (Dyer et al. 2013).
-        seed: of the random numbers of eflomal.
+        way: how to align them.
     """
 
-    def __init__(
-        self, source: NumberedText, target: NumberedText, aligner: Aligner, seed: int
-    ) -> None:
+    def __init__(self, source: NumberedText, target: NumberedText, way: Way) -> None:
         from thot.alignment import EflomalAlignmentModel, FastAlignModel
 
-        self._sentences = [list(_numbers(text)) for text in (source, target)]
+        self._sentences = [list(_numbers(text, way.letters)) for text in (source, target)]
         self._model: Any
-        if aligner == "eflomal":
+        if way.aligner == "eflomal":
             self._model = EflomalAlignmentModel()
-            self._model.seed = seed
+            self._model.seed = way.seed
             self._model.deterministic = True
             self._model.emit_training_alignments = True
         else:
             self._model = FastAlignModel()
-        self._samples = aligner == "eflomal"
+        self._samples = way.aligner == "eflomal"
 
     def align(self, report: Callable[[int], None] = lambda _: None) -> NDArray[np.int16]:
         """Train, and return for each target word the place of its source word, or `NO_LINK`."""
@@ -81,26 +112,21 @@ class DirectedAligner:
         return places
 
 
-def _numbers(text: NumberedText) -> Any:
+def _numbers(text: NumberedText, letters: int | None) -> Iterator[list[str]]:
     """Yield sentences, their words as texts of numbers: the aligner takes no bytes."""
-    words = [str(number) for number in range(len(text.words))]
+    numbers: dict[str, str] = defaultdict(lambda: str(len(numbers)))
+    words = [numbers[word.decode(errors="surrogateescape")[:letters]] for word in text.words]
     ids = text.ids.tolist()
     for first, end in pairwise(text.offsets.tolist()):
         yield [words[word] for word in ids[first:end]]
 
 
-def align(
-    pair: TextPair,
-    aligner: Aligner,
-    seed: int,
-    report: Callable[[int], None] = lambda _: None,
-) -> Bitext:
+def align(pair: TextPair, way: Way, report: Callable[[int], None] = lambda _: None) -> Bitext:
     """Align two texts, both directions at the same time in two processes.
 
     Args:
         pair: the texts.
-        aligner: the model.
-        seed: of random numbers.
+        way: how to align them.
         report: called with percents of one direction.
 
     Raises:
@@ -112,7 +138,7 @@ def align(
             "are there)"
         )
     workers = [
-        ObjectProcess(partial(DirectedAligner, source, target, aligner, seed), "a word aligner")
+        ObjectProcess(partial(DirectedAligner, source, target, way), "a word aligner")
         for source, target in ((pair.source, pair.target), (pair.target, pair.source))
     ]
     try:

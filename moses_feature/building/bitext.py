@@ -11,13 +11,13 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.moses.alignments import links_of, places_of
+from moses_feature.moses.alignments import BETWEEN, links_of, places_of
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.arrays import Integers
@@ -100,15 +100,46 @@ class Bitext:
         links: (links, 2) int16 places of linked words in the source and the target sentence, those
             of a sentence together, in the order of the target words.
         link_offsets: (sentences + 1,) the first link of each sentence.
+        alignments: how often the text is there, each time with another alignment.
     """
 
     source: NumberedText
     target: NumberedText
     links: NDArray[np.int16]
     link_offsets: Integers
+    alignments: int = 1
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def once(self) -> Bitext:
+        """Return the text with its first alignment."""
+        count = len(self) // self.alignments
+        source, target = (
+            replace(text, ids=text.ids[: text.offsets[count]], offsets=text.offsets[: count + 1])
+            for text in (self.source, self.target)
+        )
+        offsets = self.link_offsets[: count + 1]
+        return Bitext(source, target, self.links[: offsets[-1]], offsets)
+
+    @classmethod
+    def several(cls, of: Sequence[Bitext]) -> Bitext:
+        """Return a text with all of its alignments, each in a bitext of its own."""
+        count = len(of)
+        if count == 1:
+            return of[0]
+        source, target = (
+            replace(text, ids=np.tile(text.ids, count), offsets=_joined([text.offsets] * count))
+            for text in (of[0].source, of[0].target)
+        )
+        links = np.concatenate([bitext.links for bitext in of])
+        return cls(source, target, links, _joined([bitext.link_offsets for bitext in of]), count)
+
+
+def _joined(offsets: Sequence[Integers]) -> Integers:
+    """Return the offsets of arrays that stand one after the other."""
+    lengths = np.concatenate([np.diff(of) for of in offsets])
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 @dataclass(frozen=True)
@@ -191,30 +222,40 @@ def check_words(line: bytes, reader: LineReader, forbidden: re.Pattern[bytes]) -
 def read_alignment(path: str, pair: TextPair) -> tuple[Bitext, Json]:
     """Read the links of each sentence pair, such as `0-0 1-2`; return also the file's provenance.
 
+    A line may have several alignments, with a tab between them; then all lines have as many.
+
     Raises:
-        FormatError: another number of lines than the texts, or a bad link.
+        FormatError: another number of lines than the texts, a bad link, or another number of
+            alignments than before.
     """
     source, target = (np.diff(text.offsets).tolist() for text in (pair.source, pair.target))
-    numbers = array("q")
-    offsets = array("q", [0])
+    found: list[tuple[array[int], array[int]]] = []
+    pairs = 0
     with LineReader(path) as reader:
         for line, kept in zip(reader, pair.kept.tolist(), strict=False):  # checked below
             if not kept:
                 continue
-            lengths = source[len(offsets) - 1], target[len(offsets) - 1]
-            try:
-                links = links_of(line.strip(), *lengths)
-            except ValueError as error:
-                expected, found = error.args
-                raise FormatError(path, expected, found, reader.line_number) from None
-            numbers.frombytes(links.tobytes())
-            offsets.append(offsets[-1] + len(links))
+            alignments = line.rstrip(b"\r\n").split(BETWEEN)
+            if not found:
+                found = [(array("q"), array("q", [0])) for _ in alignments]
+            if len(alignments) != len(found):
+                expected = f"as many alignments, with tabs between them, as above: {len(found)}"
+                raise FormatError(path, expected, f"{len(alignments)}", reader.line_number)
+            for (numbers, offsets), alignment in zip(found, alignments, strict=True):
+                try:
+                    links = links_of(alignment.strip(), source[pairs], target[pairs])
+                except ValueError as error:
+                    expected, wrong = error.args
+                    raise FormatError(path, expected, wrong, reader.line_number) from None
+                numbers.frombytes(links.tobytes())
+                offsets.append(len(numbers))
+            pairs += 1
         lines = reader.line_number + (next(iter(reader), None) is not None)
         provenance = reader.provenance("alignment")
     if lines != len(pair.kept):
-        found = "more" if lines > len(pair.kept) else f"{lines:,}"
-        raise FormatError(path, f"{len(pair.kept):,} lines, as the texts have", found)
-    return aligned(pair, *map(np.asarray, (numbers, offsets))), provenance
+        others = "more" if lines > len(pair.kept) else f"{lines:,}"
+        raise FormatError(path, f"{len(pair.kept):,} lines, as the texts have", others)
+    return Bitext.several([aligned(pair, *map(np.asarray, of)) for of in found]), provenance
 
 
 def aligned(pair: TextPair, links: Integers, offsets: Integers) -> Bitext:

@@ -45,10 +45,11 @@ def operations_of(source: Sequence[bytes], target: Sequence[bytes], links: Links
 
 
 def operation_sentences(bitext: Bitext) -> Iterator[list[bytes]]:
-    """Yield the operations of each sentence.
+    """Yield the operations of each sentence, by its first alignment.
 
     A word that is translated by itself, and occurs only once, stands for unknown words.
     """
+    bitext = bitext.once()
     alone = {b"_TRANS_%b_TO_%b" % (word, word) for word in _copied_once(bitext)}
     bounds = pairwise(bitext.link_offsets.tolist())
     sides = bitext.source.sentences(), bitext.target.sentences()

@@ -8,11 +8,14 @@ from typing import Literal, get_args
 from moses_feature.decoder.reordering import ReorderingType
 from moses_feature.runtime.errors import UsageError
 
-Aligner = Literal["eflomal", "fast-align"]
+Aligner = Literal["eflomal", "fast-align", "several"]
 Case = Literal["keep", "lower", "truecase"]
 
 MOST_RATIO = 9
 """Words of a raw sentence for each word of its translation, at most (clean-corpus-n.perl)."""
+SMALL = 20_000
+"""Sentence pairs below which a text is small: words are aligned in several ways, unknown ones spelt
+like known ones. With 29,000 clean pairs, the second brought next to nothing."""
 LONGEST_SENTENCE = 1000
 LONGEST_PHRASE = 20
 SMALLEST_ORDER, LARGEST_ORDER = 2, 6
@@ -25,7 +28,8 @@ class BuildSettings:
 
     Attributes:
         longest: words of a sentence, at most; pairs with a longer one are left out.
-        aligner: the alignment model.
+        aligner: the alignment model, or `several` (see `alignment.SEVERAL`); None for `several` if
+            the text is small, and eflomal if it is not.
         phrase_length: words of a phrase, at most.
         reordering: the type of the lexicalised reordering model, as train-model.perl names it;
             `none` for no model.
@@ -37,7 +41,7 @@ class BuildSettings:
     """
 
     longest: int = 100
-    aligner: Aligner = "eflomal"
+    aligner: Aligner | None = None
     phrase_length: int = 7
     reordering: str = "msd-bidirectional-fe"
     order: int = 5
@@ -47,11 +51,11 @@ class BuildSettings:
     case: Case = "lower"
 
     def __post_init__(self) -> None:
-        kinds = {"aligner": Aligner, "case": Case}
+        kinds = {"aligner": get_args(Aligner), "case": get_args(Case)}
         for name, kind in kinds.items():
-            if (found := getattr(self, name)) not in get_args(kind):
-                expected = ", ".join(get_args(kind))
-                raise UsageError(f"{name}: expected one of {expected}, found {found!r}")
+            found = getattr(self, name)
+            if found not in kind and (name, found) != ("aligner", None):
+                raise UsageError(f"{name}: expected one of {', '.join(kind)}, found {found!r}")
         limits = {"longest": LONGEST_SENTENCE, "phrase_length": LONGEST_PHRASE}
         for name, most in limits.items():
             if not 1 <= (given := getattr(self, name)) <= most:

@@ -17,8 +17,6 @@ from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.networks.vocabulary import Vocabulary
 
-MOST_PAIRS = 20_000
-"""Sentence pairs below which unknown words are spelt; 29,000 clean pairs gained next to nothing."""
 LETTERS_AN_EDIT = 4
 """Letters of an unknown word for each letter that may differ; one may in all."""
 SHORTEST, LONGEST = 4, 40

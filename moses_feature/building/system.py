@@ -16,13 +16,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from moses_feature import __version__
-from moses_feature.building.alignment import HEURISTIC, align
-from moses_feature.building.bitext import (
-    Bitext,
-    TextPair,
-    read_alignment,
-    read_texts,
-)
+from moses_feature.building.alignment import HEURISTIC, Way, align, ways_of
+from moses_feature.building.bitext import Bitext, TextPair, read_alignment, read_texts
 from moses_feature.building.language_model import sentences_of, write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
 from moses_feature.building.preparation import (
@@ -32,10 +27,11 @@ from moses_feature.building.preparation import (
     decoded,
     preparation_of,
 )
-from moses_feature.building.settings import MOST_RATIO, BuildSettings
-from moses_feature.building.spelling import MOST_PAIRS, words_of
+from moses_feature.building.settings import MOST_RATIO, SMALL, Aligner, BuildSettings
+from moses_feature.building.spelling import words_of
 from moses_feature.building.start_ini import start_ini
 from moses_feature.building.tables import Tables
+from moses_feature.moses.alignments import BETWEEN
 from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.language_model import load_kenlm
 from moses_feature.moses.lines import LineReader, digest_of, read_documents
@@ -247,7 +243,7 @@ class _Build:
                     worker.close()
             with LineReader(files[0]) as reader:
                 pairs = sum(1 for _ in reader)
-            if pairs < MOST_PAIRS:
+            if pairs < SMALL:
                 known = [KNOWN_WORDS.format(side) for side in SIDES]
                 for text, name in zip(files, known, strict=True):
                     words_of(text).save(self.directory / name)
@@ -258,8 +254,16 @@ class _Build:
 
     @property
     def _alignment_path(self) -> Path:
-        name = "given" if self.data.alignment else HEURISTIC
+        name = HEURISTIC if len(self._ways) == 1 else "several"
+        if self.data.alignment:
+            name = "given"
         return self.directory / f"aligned.{name}.gz"
+
+    @property
+    def _ways(self) -> list[Way]:
+        """The ways to align words."""
+        usual: Aligner = "several" if len(self._texts.source) < SMALL else "eflomal"
+        return ways_of(self.settings.aligner or usual, self.settings.seed)
 
     @cached_property
     def _bitext(self) -> Bitext:
@@ -280,21 +284,23 @@ class _Build:
             self.report("reading the alignment", None)
             bitext, _ = read_alignment(self.data.alignment, self._texts)
         else:
-            settings = self.settings
-            self.report("aligning words", 0.0)
-            done = 0
-
-            def note(percents: int) -> None:
-                nonlocal done
-                done += percents
-                self.report("aligning words", done / 100)
-
-            bitext = align(self._texts, settings.aligner, settings.seed, note)
+            bitext = self._align()
         lines = iter(_links(bitext))
         with open_output(path) as file:
             for kept in self._texts.kept.tolist():
                 file.write(next(lines) if kept else b"\n")
         self._note("alignment", begun)
+
+    def _align(self) -> Bitext:
+        done, ways = 0, self._ways
+
+        def note(percents: int) -> None:
+            nonlocal done
+            done += percents
+            self.report("aligning words", done / (100 * len(ways)))
+
+        note(0)
+        return Bitext.several([align(self._texts, way, note) for way in ways])
 
     def _write_tables(self) -> None:
         """Write the tables, and the lexical ones."""
@@ -418,7 +424,9 @@ class _Build:
 
 
 def _links(bitext: Bitext) -> list[bytes]:
-    """Return the links of each sentence as a line of text."""
+    """Return the links of each sentence, of all alignments, as a line of text."""
     links = [b"%d-%d" % (source, target) for source, target in bitext.links.tolist()]
-    bounds = bitext.link_offsets.tolist()
-    return [b" ".join(links[first:end]) + b"\n" for first, end in pairwise(bounds)]
+    bounds = pairwise(bitext.link_offsets.tolist())
+    all_of_them = [b" ".join(links[first:end]) for first, end in bounds]
+    sentences = len(bitext) // bitext.alignments
+    return [BETWEEN.join(all_of_them[sentence::sentences]) + b"\n" for sentence in range(sentences)]

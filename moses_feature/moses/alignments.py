@@ -10,6 +10,8 @@ from moses_feature.runtime.errors import shown
 
 MALFORMED, OUTSIDE = -2, -3
 SPACE, TAB, HYPHEN, ZERO, NINE = b" \t-09"
+BETWEEN = b"\t"
+"""Stands between the alignments of a sentence pair that has several."""
 PLACES = 20
 """A link is one number: its lowest bits are the source place, the bits above the target place."""
 

@@ -11,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from moses_feature.moses.alignments import links_of, places_of
+from moses_feature.moses.alignments import BETWEEN, links_of, places_of
 from moses_feature.moses.lines import LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import any_escaped
@@ -215,7 +215,7 @@ class SentencePairs:
     ) -> tuple[Integers, Integers]:
         """Return the read and the written places of links, including those of END."""
         try:
-            links = links_of(text.strip(), *map(len, pair))
+            links = links_of(text.split(BETWEEN)[0].strip(), *map(len, pair))
         except ValueError as error:
             expected, found = error.args
             raise FormatError(reader.path, expected, found, reader.line_number) from None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_feature.building import alignment
-from moses_feature.building.alignment import align, symmetrised
+from moses_feature.building.alignment import SEVERAL, Way, _numbers, align, symmetrised, ways_of
 from moses_feature.building.bitext import Bitext, NumberedText, TextPair
 from moses_feature.runtime.errors import MosesFeatureError
 
@@ -85,19 +85,26 @@ def dictionary(seed: int, sentences: int = 200) -> TextPair:
 
 
 @needs_aligner
-@pytest.mark.parametrize("aligner", ["eflomal", "fast-align"])
-def test_words_are_aligned_with_their_translations(aligner):
+@pytest.mark.parametrize("way", [Way("eflomal", 1), Way("fast-align"), Way("eflomal", letters=2)])
+def test_words_are_aligned_with_their_translations(way):
     pair = dictionary(1)
     reported = []
-    found = align(pair, aligner, 1, reported.append)
+    found = align(pair, way, reported.append)
     same = found.links[:, 0] == found.links[:, 1]
     assert same.mean() > 0.95
     assert len(found.links) > 0.95 * len(pair.source.ids)
-    again = align(pair, aligner, 1)
+    again = align(pair, way)
     np.testing.assert_array_equal(again.links, found.links)
+
+
+def test_ways():
+    assert ways_of("eflomal", 7) == [Way("eflomal", 7)]
+    assert [way.seed for way in ways_of("several", 7)] == [7 + way.seed for way in SEVERAL]
+    text = NumberedText.of_sentences([["día".encode(), "días".encode()], [b"diente"]])
+    assert [*_numbers(text, 3)] == [["1", "1"], ["0"]]
 
 
 def test_without_an_aligner(monkeypatch):
     monkeypatch.setattr(alignment, "find_spec", lambda _: None)
     with pytest.raises(MosesFeatureError, match=r"pip install .*\[build\]"):
-        align(dictionary(1, 3), "eflomal", "union", 1)
+        align(dictionary(1, 3), Way("eflomal"))

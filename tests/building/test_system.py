@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import random
 from pathlib import Path
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from helpers.files import read_gz
 
 from moses_feature.building import system as module
+from moses_feature.building.alignment import SEVERAL
 from moses_feature.building.built_text import text_of_system
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.system import BuildData, build
@@ -19,6 +21,9 @@ from moses_feature.cli.tuning.decode import mert_decode
 from moses_feature.doctor.examine import examine
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 
+needs_aligner = pytest.mark.skipif(
+    importlib.util.find_spec("thot") is None, reason="needs sil-thot"
+)
 WORDS = ["the", "dog", "sees", "a", "cat", "big", "&apos;s", "house", "runs", "to", "é"]
 FILES = ["phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.arpa.gz"]
 
@@ -34,6 +39,10 @@ def texts(tmp_path, monkeypatch) -> Path:
     links = (" ".join(f"{n}-{n}" for n in range(len(line))) for line in lines)
     Path("links").write_text("".join(f"{line}\n" for line in links))
     return tmp_path
+
+
+def read(path: Path) -> bytes:
+    return read_gz(path) if path.suffix == ".gz" else path.read_bytes()
 
 
 def decode(*words: str, text: str) -> list[str]:
@@ -236,6 +245,52 @@ def test_words_that_no_language_model_can_hold(run, word):
     words = ("--alignment", "links", "--lm-text", "more")
     failed = run("system", "build", "en", "fr", "s", *words, exit_code=1)
     assert "more at line 2: expected words" in failed.stderr
+
+
+def with_fewer_links(lines: list[str]) -> list[str]:
+    return [" ".join(line.split()[1:]) for line in lines]
+
+
+@pytest.mark.usefixtures("texts")
+def test_several_alignments_are_as_the_text_several_times(run):
+    links = Path("links").read_text().splitlines()
+    fewer = with_fewer_links(links)
+    both = "".join(f"{one}\t{other}\n" for one, other in zip(links, fewer, strict=True))
+    Path("both").write_text(both)
+    for text in ("en", "fr"):
+        Path(f"{text}.twice").write_text(2 * Path(text).read_text())
+    Path("links.twice").write_text("".join(f"{line}\n" for line in [*links, *fewer]))
+    run("system", "build", "en", "fr", "several", "--alignment", "both", "--osm")
+    run("system", "build", "en.twice", "fr.twice", "twice", "--alignment", "links.twice")
+    run("system", "build", "en", "fr", "one", "--alignment", "links", "--osm")
+    for name in ("phrase-table.gz", FILES[1], "lex.e2f", "lex.f2e"):
+        same, other = (read(Path(of, name)) for of in ("twice", "one"))
+        assert read(Path("several", name)) == same != other
+    for name in ("lm.arpa.gz", "operations.arpa.gz"):
+        assert read(Path("several", name)) == read(Path("one", name))
+    assert read_gz(Path("several/aligned.given.gz")).decode() == both
+
+
+@pytest.mark.usefixtures("texts")
+def test_lines_have_as_many_alignments(run):
+    first, rest = Path("links").read_text().split("\n", 1)
+    Path("odd").write_text(f"{first}\n\t{rest}")
+    failed = run("system", "build", "en", "fr", "s", "--alignment", "odd", exit_code=1)
+    assert (
+        "odd at line 2: expected as many alignments, with tabs between them, as above: 1, found 2"
+        in failed.stderr
+    )
+
+
+@needs_aligner
+@pytest.mark.usefixtures("texts")
+def test_small_texts_are_aligned_in_several_ways(run):
+    run("system", "build", "en", "fr", "small")
+    run("system", "build", "en", "fr", "once", "--aligner", "eflomal")
+    several = read_gz(Path("small/aligned.several.gz")).decode().splitlines()
+    assert {line.count("\t") + 1 for line in several} == {len(SEVERAL)}
+    once = read_gz(Path("once/aligned.grow-diag-final-and.gz")).decode().splitlines()
+    assert [line.split("\t")[0] for line in several] == once
 
 
 @pytest.mark.usefixtures("texts")

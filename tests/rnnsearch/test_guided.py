@@ -68,11 +68,11 @@ def test_links_of_pieces():
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("right_to_left", [False, True])
 def test_the_loss_of_alignments(texts, reverse, right_to_left):
-    """It is the plain sum over the links of a pair, in every direction."""
+    """It is the plain sum over the links of a pair, of its first alignment, in every direction."""
     direction = Direction(reverse=reverse, right_to_left=right_to_left)
     (texts / "source").write_text("a b c\na b c\nd\na\n")
     (texts / "target").write_text("A B\nA B\nD D\nA B B\n")
-    (texts / "links").write_text("0-0 2-1 1-0\n0-1\n\n0-2 0-0 0-2\n")
+    (texts / "links").write_text("0-0 2-1 1-0\t2-0\n0-1\t\n\t\n0-2 0-0 0-2\t0-0\n")
     kept = [((0, 0), (2, 1), (1, 0)), (), ((0, 2), (0, 0))]  # a pair comes once
     settings = SentenceSettings(sizes=RnnSearchSizes(6, 5, 4, 3), held_out=0.1)
     source, target, links = (str(texts / name) for name in ("source", "target", "links"))

@@ -11,6 +11,7 @@ from moses_feature.building.settings import (
     LARGEST_ORDER,
     LONGEST_PHRASE,
     LONGEST_SENTENCE,
+    SMALL,
     SMALLEST_ORDER,
     Aligner,
     BuildSettings,
@@ -39,7 +40,12 @@ build_options = OptionGroup(
         default=DEFAULTS.longest,
         within=WholeRange(1, LONGEST_SENTENCE),
     ),
-    option("aligner", "The alignment model.", default=DEFAULTS.aligner, within=get_args(Aligner)),
+    option(
+        "aligner",
+        "The alignment model; several: phrases of five alignments by both models are counted "
+        f"together. By default several below {SMALL:,} sentence pairs, otherwise eflomal.",
+        within=get_args(Aligner),
+    ),
     option(
         "phrase-length",
         "Words of a phrase at most.",
