@@ -15,7 +15,7 @@ MOST_RATIO = 9
 """Words of a raw sentence for each word of its translation, at most (clean-corpus-n.perl)."""
 SMALL = 20_000
 """Sentence pairs below which a text is small: words are aligned in several ways, unknown ones spelt
-like known ones. With 29,000 clean pairs, the second brought next to nothing."""
+like known ones. With 29,000 clean pairs, both brought next to nothing."""
 LONGEST_SENTENCE = 1000
 LONGEST_PHRASE = 20
 SMALLEST_ORDER, LARGEST_ORDER = 2, 6
