@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class BuiltText:
     """
 
     files: AlignedText
-    settings: BuildSettings = field(default_factory=BuildSettings)
+    settings: BuildSettings
     model: str | None = None
     model_texts: Sequence[str] = ()
     ratio: int | None = None

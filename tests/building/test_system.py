@@ -247,14 +247,10 @@ def test_words_that_no_language_model_can_hold(run, word):
     assert "more at line 2: expected words" in failed.stderr
 
 
-def with_fewer_links(lines: list[str]) -> list[str]:
-    return [" ".join(line.split()[1:]) for line in lines]
-
-
 @pytest.mark.usefixtures("texts")
 def test_several_alignments_are_as_the_text_several_times(run):
     links = Path("links").read_text().splitlines()
-    fewer = with_fewer_links(links)
+    fewer = [" ".join(line.split()[1:]) for line in links]
     both = "".join(f"{one}\t{other}\n" for one, other in zip(links, fewer, strict=True))
     Path("both").write_text(both)
     for text in ("en", "fr"):

@@ -59,11 +59,13 @@ def _text_of(options: TableText) -> BuiltText:
     """Return the text that the options name."""
     from moses_feature.building.built_text import BuiltText, text_of_system
     from moses_feature.building.held_out import AlignedText
+    from moses_feature.building.settings import BuildSettings
 
     if options.system:
         return text_of_system(Path(options.system), options.documents)
     source, target = options.source or "", options.target or ""
-    return BuiltText(AlignedText(source, target, options.alignment, options.documents))
+    files = AlignedText(source, target, options.alignment, options.documents)
+    return BuiltText(files, BuildSettings(aligner="eflomal"))  # once, as for the given table
 
 
 def train_refined(
