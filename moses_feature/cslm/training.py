@@ -207,8 +207,7 @@ def train_language_model(
     return train_network(
         (data.text,),
         lambda: _read(data, settings),
-        lambda read: NgramObjective(*read, settings, device),
-        settings,
+        lambda read: (NgramObjective(*read, settings, device), settings),
         directory,
         device,
         control,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from moses_feature.moses.lines import LineReader
 from moses_feature.networks.vocabulary import Shortlists
+from moses_feature.phrases.fitting import fitting_sizes
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection, PhrasePair, count_words, read_pairs
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
@@ -27,16 +29,25 @@ def train(
     directory: Path,
     device: torch.device,
     control: RunControl = NO_CONTROL,
+    *,
+    fits: bool = False,
 ) -> str:
     """Train a model and keep the best one in `directory`, with the checkpoint of the run.
 
-    Arguments, result and errors are those of `train_network`.
+    With `fits`, a smaller network is taken if the time is short; see `fitting_sizes`. Other
+    arguments, result and errors are those of `train_network`.
     """
+
+    def begin(pairs: PhraseData) -> tuple[PhraseObjective, TrainingSettings]:
+        fitted = settings
+        if fits and control.ranks.count == 1:
+            fitted = replace(settings, sizes=fitting_sizes(pairs, settings, directory, device))
+        return PhraseObjective(pairs, fitted, device), fitted
+
     return train_network(
         [name for name in (*data.tables, data.source_text, data.target_text) if name is not None],
         lambda: _Pairs(data).material(settings),
-        lambda of_pairs: PhraseObjective(of_pairs, settings, device),
-        settings,
+        begin,
         directory,
         device,
         control,

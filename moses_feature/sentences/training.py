@@ -120,8 +120,7 @@ def train_sentences(
     return train_network(
         [path for path in (data.source, data.target, data.word_alignment) if path is not None],
         lambda: _read(data, settings),
-        lambda linked: SentenceObjective(*linked, settings, device),
-        settings,
+        lambda linked: (SentenceObjective(*linked, settings, device), settings),
         directory,
         device,
         control,

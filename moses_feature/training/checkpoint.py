@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -15,6 +16,7 @@ from moses_feature.runtime.errors import FormatError, MosesFeatureError
 from moses_feature.runtime.files import Json, whole_file
 from moses_feature.runtime.json_files import difference, member, parse_json
 
+WHAT = "a checkpoint"
 STEP = "step"
 KEPT = {
     torch.optim.Adam: {STEP, "exp_avg", "exp_avg_sq"},
@@ -64,6 +66,35 @@ def saved_tensors(network: nn.Module, optimizer: torch.optim.Optimizer) -> dict[
     return saved
 
 
+def settings_of_run(directory: Path) -> Json | None:
+    """Return the settings of the run that began in a model directory; None if none did.
+
+    Raises:
+        FormatError: its checkpoint is damaged.
+    """
+    path = directory / CHECKPOINT
+    if not path.is_file():
+        return None
+    texts, _ = _read(path)
+    identity = parse_json(texts["identity"], path, WHAT)
+    settings: Json = member(identity, "settings", dict[str, Any], path, WHAT)
+    return settings
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """Return the texts and the tensors of a checkpoint."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise FormatError(path, WHAT, f"a damaged file ({error})") from error
+    texts = dict(metadata or {})
+    for name in ("identity", "state", "learning_rate"):
+        member(texts, name, str, path, WHAT)
+    return texts, tensors
+
+
 def load_checkpoint(
     directory: Path,
     network: nn.Module,
@@ -79,26 +110,17 @@ def load_checkpoint(
     path = directory / CHECKPOINT
     if not path.is_file():
         raise MosesFeatureError(f"{directory}: nothing to resume, {CHECKPOINT} is missing")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise FormatError(path, "a checkpoint", f"a damaged file ({error})") from error
-    what = "a checkpoint"
-    texts = dict(metadata or {})
-    for name in ("identity", "state", "learning_rate"):
-        member(texts, name, str, path, what)
-    if other := difference(identity, parse_json(texts["identity"], path, what)):
+    texts, tensors = _read(path)
+    if other := difference(identity, parse_json(texts["identity"], path, WHAT)):
         raise FormatError(path, f"a run with {other.key} {other.expected}", other.found)
-    state = parse_json(texts["state"], path, what)
+    state = parse_json(texts["state"], path, WHAT)
     try:
         restore(network, optimizer, tensors, float(texts["learning_rate"]))
         if state.get("update") or optimizer.state:
             _check_shapes(network, optimizer)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise FormatError(path, what, f"a damaged file ({reason})") from error
+        raise FormatError(path, WHAT, f"a damaged file ({reason})") from error
     return state
 
 

@@ -21,8 +21,7 @@ D = TypeVar("D")
 def train_network(
     files: Sequence[str],
     read: Callable[[], tuple[D, Json]],
-    objective_of: Callable[[D], Objective],
-    settings: RunSettings,
+    begin: Callable[[D], tuple[Objective, RunSettings]],
     directory: Path,
     device: torch.device,
     control: RunControl,
@@ -33,8 +32,7 @@ def train_network(
         files: the files that are read.
         read: returns the data, and their provenance for the model's config; only the first process
             calls it.
-        objective_of: makes the network and its objective.
-        settings: how to train.
+        begin: makes the network and its objective, and says how to train.
         directory: the model directory, which is locked.
         device: the device to train on.
         control: stopping, resuming and reporting; see `RunControl`.
@@ -61,4 +59,4 @@ def train_network(
         lock = locked_directory(directory, "training")
         ranks.from_first(lambda: stack.enter_context(lock))
         data, provenance = ranks.from_first(read)
-        return Trainer(objective_of(data), settings, directory, device, provenance, control).run()
+        return Trainer(*begin(data), directory, device, provenance, control).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -147,6 +148,15 @@ class Trainer:
             if too_little := ", and ".join(self._learnt_too_little()):
                 logger.warning("the network has learnt too little: %s", too_little)
         return reason
+
+    def seconds_an_update(self, updates: int) -> float:
+        """Return how long an update takes: the median of some, which train the network."""
+        seconds = []
+        for _ in range(updates):
+            begun = time.monotonic()
+            self._update()
+            seconds.append(time.monotonic() - begun)
+        return statistics.median(seconds)
 
     def _learnt_too_little(self) -> Iterator[str]:
         """Yield signs that the network needs more training."""

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from helpers.files import ROOT
 
-PAGES = ("building", "doctor", "translating", "nbest", "tuning")
+PAGES = (
+    *("building", "doctor", "translating", "nbest", "tuning"),
+    *("selection", "augmenting", "language-model"),
+)
 """In this order: each continues in the folder of those before it."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,4 +67,5 @@ def train_model(
     from moses_feature.phrases.training import train
 
     data, settings = training.data(tables, words), training.settings(device)
-    train_and_show(train, data, settings, directory, device, resume, "pairs", plan)
+    fitted = partial(train, fits=training.fits_the_time(device))
+    train_and_show(fitted, data, settings, directory, device, resume, "pairs", plan)

@@ -235,6 +235,11 @@ class TrainingOptions:
         """Return the settings of training on a device."""
         return replace(self.run, sizes=self.size.on(device, PRESETS))
 
+    def fits_the_time(self, device: torch.device) -> bool:
+        """Return whether the sizes follow from the time: on a CPU, if none are given."""
+        given = self.size.preset or self.size.sizes
+        return self.run.minutes is not None and not given and device.type == "cpu"
+
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
         """Return the data to train on."""
         texts, direction = (self.source_text, self.target_text), Direction(self.reverse)

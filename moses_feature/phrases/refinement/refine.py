@@ -315,17 +315,16 @@ def refine(
         DataError: texts of different lengths, lists of another network, or of one document.
     """
 
-    def objective(lists: PhraseLists) -> ExpectedBleu:
+    def begin(lists: PhraseLists) -> tuple[ExpectedBleu, RefineSettings]:
         weight = settings.weight
         if weight is None and data.column is not None:
             weight = float(data.features.weights[data.features.tuneable][data.column.place])
-        return ExpectedBleu(_network(data), lists, weight, settings, device)
+        return ExpectedBleu(_network(data), lists, weight, settings, device), settings
 
     return train_network(
         [*filter(None, (data.source, *data.references, data.lists, data.documents))],
         lambda: _read(data, _network(data)),
-        objective,
-        settings,
+        begin,
         directory,
         device,
         control,
