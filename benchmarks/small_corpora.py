@@ -31,9 +31,11 @@ from moses_feature.building.preparation import Preparer, preparation_of
 from moses_feature.metrics.bleu import BLEU
 from moses_feature.metrics.chrf import CHRF
 from moses_feature.metrics.metric import Metric
-from moses_feature.moses.ini import SYSTEM
+from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.runtime.json_files import read_json
 
+BOTH = "train-and-dev"
+"""The raw text of both."""
 JUDGED = 1_000
 """Pairs of the training text that are held out for decisions."""
 SEEDS = (1, 2, 3)
@@ -76,7 +78,8 @@ class Corpus:
 
     def raw(self, name: str, side: str) -> Path:
         """Return a raw text."""
-        folder = self.work if not self.final and name in ("train", "held-out") else self.folder
+        made = (BOTH,) if self.final else (BOTH, "train", "held-out")
+        folder = self.work if name in made else self.folder
         return folder / f"{name}.{side}"
 
     def text(self, name: str, side: str) -> str:
@@ -129,9 +132,9 @@ def run(command: str, *words: object, given: bytes | None = None) -> bytes:
     return done.stdout
 
 
-def build(corpus: Corpus, system: str, *options: str) -> str:
-    """Build a system; return its ini."""
-    texts = (corpus.raw("train", side) for side in corpus.sides)
+def build(corpus: Corpus, system: str, *options: str, text: str = "train") -> str:
+    """Build a system of a text; return its ini."""
+    texts = (corpus.raw(text, side) for side in corpus.sides)
     directory, (source, target) = corpus.path(system), corpus.sides
     if not (Path(directory) / "system.json").exists():
         rules = "--raw", "--source-language", source, "--target-language", target
@@ -154,6 +157,26 @@ def more_text(corpus: Corpus) -> str:
     folders = sorted(of for of in corpus.folder.parent.iterdir() if of.is_dir())
     texts = [of / f"train.{corpus.sides[1]}" for of in folders if of != corpus.folder]
     return build(corpus, "more-text", *(word for text in texts for word in ("--lm-text", text)))
+
+
+def with_dev(corpus: Corpus, judge: str) -> list[Path]:
+    """Return what systems of the training text and dev translate, with the baseline's weights."""
+    for of in corpus.sides:
+        parts = [corpus.raw(name, of).read_text() for name in ("train", "dev")]
+        corpus.raw(BOTH, of).write_text("".join(parts))
+    whole = MosesIni.read(build(corpus, "with-dev", text=BOTH))
+    directory = whole.path.parent
+    outputs = [directory / f"{judge}.seed-{seed}.out" for seed in SEEDS]
+    for seed, output in zip(SEEDS, outputs, strict=True):
+        if not output.exists():
+            tuned_ini = MosesIni.read(corpus.path(f"mira/base/seed-{seed}/moses.ini"))
+            ini = directory / f"seed-{seed}.ini"
+            whole.with_weights(tuned_ini.weights_by_name(), []).write(ini)
+            text = corpus.raw(judge, corpus.sides[0]).read_bytes()
+            prepared = run("text", "prepare", directory, given=text)
+            words = "translate", ini, "--tokens", "--pop-limit", POP_LIMIT
+            output.write_bytes(run(*words, given=prepared))
+    return outputs
 
 
 def network(corpus: Corpus) -> str:
@@ -204,6 +227,7 @@ class Variant:
         return f"{self.algorithm}{'.copied' if self.copies else ''}"
 
 
+WITH_DEV = "with-dev"
 VARIANTS = {
     "base": Variant(base),
     "copied": Variant(copied, copies=True),
@@ -213,11 +237,14 @@ VARIANTS = {
     "more-text": Variant(more_text),
     "column": Variant(column),
     "network": Variant(base),
+    WITH_DEV: Variant(base),
 }
 
 
 def tuned(corpus: Corpus, name: str, judge: str) -> list[Path]:
     """Tune a variant beside the baseline; return its translations, one file for each run."""
+    if name == WITH_DEV:
+        return with_dev(corpus, judge)
     variant = VARIANTS[name]
     work = Path(corpus.path(variant.work))
     first, runs = corpus.judges[0], [work / name / f"seed-{seed}" for seed in SEEDS]
@@ -281,7 +308,8 @@ def row(corpus: Corpus, name: str, judge: str) -> str:
             cells.append(f"{gain:+.2f} (p {compared(found, baseline, metric).p:.3f})")
         else:
             cells.append("")
-    dev = 100 * np.mean([read_run(path.parent).best.quality for path in both[1]])
+    runs = both[0] if name == WITH_DEV else both[1]
+    dev = 100 * np.mean([read_run(path.parent).best.quality for path in runs])
     return f"| {corpus.name} | {judge} | {name} | {dev:.2f} | {' | '.join(cells)} |"
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from moses_feature.building.bitext import TextPair, read_alignment, read_texts
+from moses_feature.building.bitext import read_alignment, read_texts
 from moses_feature.moses.lines import LineReader, read_documents
+from moses_feature.runtime.arrays import Flags
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.runtime.files import write_whole
 
@@ -56,6 +57,7 @@ def hold_out(
     share: float,
     most: int,
     seed: int,
+    lines: int | None = None,
 ) -> None:
     """Write the files of a part of a text, whole documents in a random order, and of the rest.
 
@@ -71,6 +73,7 @@ def hold_out(
         share: the share of the sentence pairs that the part has.
         most: the most sentence pairs that it has; the last document may bring more.
         seed: of the choice of documents.
+        lines: lines of the text that are divided; those behind them are in neither part.
 
     Raises:
         FormatError: texts, links or documents that do not belong together, or bad words.
@@ -82,7 +85,10 @@ def hold_out(
         documents, _ = read_documents(text.documents, len(pairs.kept))
     if text.alignment:
         read_alignment(text.alignment, pairs)  # bad links are found before anything is written
-    held_out, others = _split(pairs, documents, share, most, seed)
+    kept = pairs.kept.copy()
+    if lines is not None:
+        kept[lines:] = False
+    held_out, others = _split(kept, documents, share, most, seed)
     if not len(others):
         raise MosesFeatureError(
             f"{text.documents or text.source}: expected several documents, found one: all of the "
@@ -93,9 +99,9 @@ def hold_out(
         if path is None:
             continue
         with LineReader(path) as reader:
-            lines = [line.rstrip(b"\r\n") + b"\n" for line in reader]
+            content = [line.rstrip(b"\r\n") + b"\n" for line in reader]
         for of, chosen in ((rest, others), (part, held_out)):
-            write_whole(getattr(of, name), b"".join(lines[line] for line in chosen.tolist()))
+            write_whole(getattr(of, name), b"".join(content[line] for line in chosen.tolist()))
 
 
 def cut_off(part: TextPart, end: TextPart, fewest: int, most: int) -> None:
@@ -130,10 +136,10 @@ def _numbered(documents: Sequence[object]) -> NDArray[np.int64]:
 
 
 def _split(
-    pairs: TextPair, documents: Sequence[object], share: float, most: int, seed: int
+    kept: Flags, documents: Sequence[object], share: float, most: int, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the lines of the part, a document after the other, and those of the rest."""
-    of_line, kept = _numbered(documents), pairs.kept
+    of_line = _numbered(documents)
     sizes = np.bincount(of_line[kept], minlength=int(of_line.max()) + 1)
     order = np.random.default_rng(seed).permutation(len(sizes))
     wanted = min(max(1, round(share * int(sizes.sum()))), most)

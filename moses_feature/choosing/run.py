@@ -4,7 +4,8 @@ The system of the whole text is built first. Two parts of its text are held out:
 on one, and systems judged on the other. A system of the rest is tuned, the same with an operation
 sequence model, and the better of both with a sentence network that rescores its lists. What gains
 on the judged part, more than chance would let it, is kept. The result is the system of the whole
-text, with the weights that were found for that of the rest.
+text, and of the development set that was given, with the weights that were found for that of the
+rest.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count, takewhile
 from pathlib import Path
 
@@ -232,22 +233,36 @@ class _Choice:
         return text_of_system(self._whole, None)
 
     def _build_whole(self) -> None:
+        data, dev = self._task.data, self._task.dev
+        if dev is not None and not (data.alignment or data.documents):  # which it does not have
+            source = self._joined(SIDES[0], data.source, dev[0])
+            target = self._joined(SIDES[1], data.target, dev[1][0])
+            data = replace(data, source=source, target=target)
         with self._do.building() as show:
-            build(self._task.data, self._task.settings, self._whole, self._do.command, show)
+            build(data, self._task.settings, self._whole, self._do.command, show)
+
+    def _joined(self, side: str, *texts: str) -> str:
+        """Write texts one behind the other; return the file."""
+        path = self._home / f"text.{side}.gz"
+        with open_output(path) as file:
+            for text in texts:
+                file.writelines(line + b"\n" for line in _lines(text))
+        return str(path.absolute())
 
     def _hold_out(self) -> None:
         task, text = self._task, self._text.files
-        longest, ratio = self._text.settings.longest, self._text.ratio
-
-        def hold(of: AlignedText, part: TextPart, share: float) -> None:
-            rest, most, seed = self._rest, MOST_HELD_OUT, task.seed
-            hold_out(
-                of, rest, part, longest=longest, ratio=ratio, share=share, most=most, seed=seed
-            )
-
-        hold(text, self._judged, HELD_OUT)
+        lines = sum(1 for _ in _lines(task.data.source))
+        hold = partial(
+            hold_out,
+            rest=self._rest,
+            longest=self._text.settings.longest,
+            ratio=self._text.ratio,
+            most=MOST_HELD_OUT,
+            seed=task.seed,
+        )
+        hold(text, part=self._judged, share=HELD_OUT, lines=lines)
         if task.dev is None:
-            hold(_aligned(self._rest), self._dev, HELD_OUT / (1 - HELD_OUT))
+            hold(_aligned(self._rest), part=self._dev, share=HELD_OUT / (1 - HELD_OUT))
         else:
             self._prepare_dev(*task.dev)
             self._warn_of_seen()

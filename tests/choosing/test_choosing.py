@@ -143,6 +143,28 @@ def test_a_given_development_set(home, run, monkeypatch):
         assert not json.loads(Path("given/system.json").read_text())["rescoring"]
 
 
+@pytest.mark.usefixtures("chosen")
+def test_a_development_set_becomes_text(home, run, monkeypatch):
+    """What neither links nor documents are given for joins the text of the last system alone."""
+    monkeypatch.setattr(plan_module, "LEAST_NETWORK", 1e9)
+    with chdir(home):
+        for name, of, word in (("new.en", "en", "zebra"), ("new.fr", "fr", "ZEBRA")):
+            lines = Path(of).read_text().splitlines()[:120]
+            Path(name).write_text("".join(f"{line} {word}\n" for line in lines))
+        dev = "--dev", "new.en", "--dev-reference", "new.fr", "--aligner", "fast-align"
+        run("system", "build", "en", "fr", "joined", "--minutes", 60, "--order", 2, *dev)
+        parts = {
+            name: Path(f"joined/{name}.source").read_text().splitlines()
+            for name in ("held-in", "judged", "dev")
+        }
+        assert sorted(parts["held-in"] + parts["judged"]) == sorted(
+            Path("en").read_text().splitlines()
+        )
+        assert parts["dev"] == Path("new.en").read_text().splitlines()
+        (translated,) = api.translate("joined", ["zebra"])
+        assert translated == "ZEBRA"
+
+
 def test_a_verdict():
     assert PartVerdict(10.0, 10.5, 0.05).gains
     assert not PartVerdict(10.0, 10.5, 0.2).gains
