@@ -46,6 +46,8 @@ class Way:
     letters: int | None = None
 
 
+THOUSANDTHS = 1_000
+"""Of the training that is reported; it has fewer iterations."""
 SEVERAL = (
     Way("eflomal"),
     Way("eflomal", 1),
@@ -86,7 +88,11 @@ class DirectedAligner:
         self._samples = way.aligner == "eflomal"
 
     def align(self, report: Callable[[int], None] = lambda _: None) -> NDArray[np.int16]:
-        """Train, and return for each target word the place of its source word, or `NO_LINK`."""
+        """Train, and return for each target word the place of its source word, or `NO_LINK`.
+
+        Args:
+            report: called with further thousandths of the training.
+        """
         model = self._model
         for pair in zip(*self._sentences, strict=True):
             model.add_sentence_pair(*pair)
@@ -94,7 +100,7 @@ class DirectedAligner:
         iterations = model.scheduled_iterations if self._samples else ITERATIONS_OF_FAST_ALIGN
         for _ in range(iterations):
             model.train()
-            report(max(1, 100 // iterations))
+            report(THOUSANDTHS // iterations)
         model.end_training()
         return np.array(self._places(), dtype=np.int16) - 1
 
@@ -128,7 +134,7 @@ def align(pair: TextPair, way: Way, report: Callable[[int], None] = lambda _: No
     Args:
         pair: the texts.
         way: how to align them.
-        report: called with percents of one direction.
+        report: called with further thousandths of one direction.
 
     Raises:
         MosesFeatureError: sil-thot is not installed.

@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from moses_feature import __version__
-from moses_feature.building.alignment import HEURISTIC, Way, align, ways_of
+from moses_feature.building.alignment import HEURISTIC, THOUSANDTHS, Way, align, ways_of
 from moses_feature.building.bitext import Bitext, TextPair, read_alignment, read_texts
 from moses_feature.building.language_model import sentences_of, write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
@@ -294,10 +294,10 @@ class _Build:
     def _align(self) -> Bitext:
         done, ways = 0, self._ways
 
-        def note(percents: int) -> None:
+        def note(thousandths: int) -> None:
             nonlocal done
-            done += percents
-            self.report("aligning words", done / (100 * len(ways)))
+            done += thousandths
+            self.report("aligning words", done / (THOUSANDTHS * len(ways)))
 
         note(0)
         return Bitext.several([align(self._texts, way, note) for way in ways])

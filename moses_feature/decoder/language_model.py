@@ -96,13 +96,12 @@ class LanguageModels:
     Attributes:
         begin: (models,) the states at the beginning of a sentence.
         empty: (models,) the states without any context.
-        words: how many words are numbered.
         scored: n-grams that neural models have scored.
     """
 
     def __init__(self, models: Sequence[NgramModel | NeuralScorer], buffer: int = BUFFER) -> None:
         self._models = list(models)
-        self.words = self.scored = 0
+        self.scored = 0
         ngrams = [n for n, model in enumerate(models) if isinstance(model, NgramModel)]
         tables = [model.tables for model in models if isinstance(model, NgramModel)]
         tables += [NO_TABLES] * (-len(tables) % TUPLE or (0 if tables else TUPLE))
@@ -143,15 +142,20 @@ class LanguageModels:
     def __len__(self) -> int:
         return len(self._models)
 
+    @property
+    def words(self) -> int:
+        """How many words are numbered."""
+        return len(self._table.guesses.T)
+
     def add_words(self, words: Sequence[bytes]) -> None:
         """Append target words to the common numbering.
 
         Raises:
             MosesFeatureError: there are more words than can be numbered.
         """
-        first, self.words = self.words, self.words + len(words)
-        if self.words > MOST_WORDS:
-            raise MosesFeatureError(f"{self.words} target words: {MOST_WORDS} at most")
+        first, last = self.words, self.words + len(words)
+        if last > MOST_WORDS:
+            raise MosesFeatureError(f"{last} target words: {MOST_WORDS} at most")
         ids = np.zeros((len(self), len(words)), dtype=np.int32)
         guesses = np.zeros(ids.shape)
         for number, model in enumerate(self._models):

@@ -51,18 +51,6 @@ def phrase_hashes(phrases: PackedSequences) -> Hashes:
 LARGEST_COUNT = 1e15
 
 
-def peak_bytes(pairs: float, words: float) -> float:
-    """Return the peak memory, in bytes, of reading and numbering: the sum at the top.
-
-    Args:
-        pairs: pairs that are read, unique or not.
-        words: the average number of words of a pair, both sides together.
-    """
-    read = 1.125 * (4 * words + 20)  # arrays grow by an eighth
-    one_array, hashes_and_counts, numbered = 2 * words, 48, 2 * words + 16
-    return pairs * (read + one_array + hashes_and_counts + numbered)
-
-
 @dataclass(frozen=True)
 class PhrasePair:
     """A phrase pair as read: its words, and how often it was seen in the training corpus."""

@@ -107,12 +107,6 @@ class ReadSources:
     values: list[Floats32]
     offsets: Integers
 
-    def only(self, source: int) -> ReadSources:
-        """Return one of the sentences."""
-        first, last = self.offsets[source : source + 2].tolist()
-        keys, values = ([of[first:last] for of in layers] for layers in (self.keys, self.values))
-        return ReadSources(keys, values, np.array([0, last - first]))
-
     def places(self, source: Integers) -> tuple[Integers, Integers]:
         """Return the positions (n, longest) of sentences (n,), and their numbers (n,)."""
         first, counts = self.offsets[source], np.diff(self.offsets)[source]

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from moses_feature.building import alignment
-from moses_feature.building.alignment import SEVERAL, Way, _numbers, align, symmetrised, ways_of
+from moses_feature.building.alignment import (
+    SEVERAL,
+    THOUSANDTHS,
+    Way,
+    _numbers,
+    align,
+    symmetrised,
+    ways_of,
+)
 from moses_feature.building.bitext import Bitext, NumberedText, TextPair
 from moses_feature.runtime.errors import MosesFeatureError
 
@@ -93,6 +101,7 @@ def test_words_are_aligned_with_their_translations(way):
     same = found.links[:, 0] == found.links[:, 1]
     assert same.mean() > 0.95
     assert len(found.links) > 0.95 * len(pair.source.ids)
+    assert sum(reported) <= THOUSANDTHS
     again = align(pair, way)
     np.testing.assert_array_equal(again.links, found.links)
 

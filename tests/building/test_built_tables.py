@@ -22,13 +22,13 @@ WORDS = [b"a", b"ab", b"}", b"~a", b"z", b"0", b"\xc3\xa9", b"{{"]
 """Some stand behind `|` in the order of bytes, some before it."""
 
 
-def random_bitext(seed: int, sentences: int = 40):
+def random_bitext(seed: int, sentences: int = 40, longest: int = 7):
     """Return sentence pairs with links, some words without any."""
     choose = random.Random(seed)
     pairs = []
     for _ in range(sentences):
         source, target = (
-            tuple(choose.choice(WORDS) for _ in range(choose.randint(1, 7))) for _ in range(2)
+            tuple(choose.choice(WORDS) for _ in range(choose.randint(1, longest))) for _ in range(2)
         )
         links = {
             (choose.randrange(len(source)), choose.randrange(len(target)))
@@ -56,6 +56,13 @@ def test_tables_against_a_plain_twin(seed, longest, together, monkeypatch, tmp_p
     expected = plain_tables(pairs, longest)
     assert phrases.splitlines(keepends=True) == expected[0]
     assert reordering.splitlines(keepends=True) == expected[1]
+
+
+def test_places_of_two_digits():
+    pairs = random_bitext(1, 20, longest=14)
+    phrases, _ = built(bitext_of(pairs), BuildSettings(phrase_length=13))
+    assert phrases.splitlines(keepends=True) == plain_tables(pairs, 13)[0]
+    assert b"10-" in phrases
 
 
 def test_phrases_are_numbered_in_the_order_of_lines():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from moses_feature.building.bitext import NumberedText
-from moses_feature.building.ngrams import NONE, grams_of
+from moses_feature.building.ngrams import NONE, bounds_of, grams_of
 
 WORDS = [b"a", b"b", b"zz", b"~", b"\xc3\xa9"]
 
@@ -43,6 +43,20 @@ def test_against_sorted_tuples(tmp_path, part_bits, on_disk):
         assert grams.prefix.tolist() == [shorter[gram[:-1]] for gram in expected]
         assert grams.suffix.tolist() == [shorter[gram[1:]] for gram in expected]
         shorter = expected
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "bounds"),
+    [
+        ([2, 3, 5, 1], 5, [0, 2, 3, 4]),
+        ([2, 3, 5, 1], 6, [0, 2, 4]),
+        ([9, 1, 9], 4, [0, 1, 2, 3]),
+        ([1, 1, 1], 99, [0, 3]),
+        ([], 5, [0, 0]),
+    ],
+)
+def test_parts(count, most, bounds):
+    assert bounds_of(np.array(count, np.int32), most) == bounds
 
 
 def test_only_words_are_in_memory(tmp_path):

@@ -281,7 +281,13 @@ def test_lines_have_as_many_alignments(run):
 @needs_aligner
 @pytest.mark.usefixtures("texts")
 def test_small_texts_are_aligned_in_several_ways(run):
-    run("system", "build", "en", "fr", "small")
+    reported = []
+    data, settings = BuildData("en", "fr"), BuildSettings()
+    build(data, settings, Path("small"), report=lambda *of: reported.append(of))
+    shares = [share for task, share in reported if task == "aligning words"]
+    assert shares[0] == 0
+    assert shares[-1] <= 1
+    assert shares == sorted(shares)
     run("system", "build", "en", "fr", "once", "--aligner", "eflomal")
     several = read_gz(Path("small/aligned.several.gz")).decode().splitlines()
     assert {line.count("\t") + 1 for line in several} == {len(SEVERAL)}

@@ -17,6 +17,8 @@ from helpers.commands import all_commands, context_of, options_of
 from helpers.files import ROOT
 from helpers.options_page import PAGE, options_page
 
+from moses_feature.phrases.settings import PRESETS, Sizes
+
 WRITTEN = ("*.md", "docs/**/*.md", "examples/**/*.md", "benchmarks/results/*.md")
 COPIES = {ROOT / "docs" / "_results", ROOT / "docs" / "_build"}
 DOCUMENTS = sorted(
@@ -142,6 +144,13 @@ def test_options_that_messages_name(package):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", node.value))
                 assert named <= known, f"{path} at line {node.lineno}: {sorted(named - known)}"
+
+
+def test_sizes_of_presets():
+    page = (ROOT / "docs" / "explanation" / "network.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", page, re.MULTILINE)
+    shown = {name: Sizes(*map(int, sizes)) for name, *sizes in rows}
+    assert shown == {name: of for name, of in PRESETS.items() if name != "characters"}
 
 
 def test_the_parser_of_documents_finds_wrong_options():

@@ -223,7 +223,10 @@ def test_states_of_ngram_models_are_forgotten(tmp_path, monkeypatch):
         monkeypatch.setattr(language_model, "FIRST_SLOTS", slots)
         monkeypatch.setattr(language_model, "FIRST_CONTEXTS", slots)
         monkeypatch.setattr(language_model, "MOST_STATES", slots)
-        assert_twice_the_same(decoder_of(toy, sentences), expected)
+        decoder = decoder_of(toy, sentences)
+        assert_twice_the_same(decoder, expected)
+        table = decoder._options.models._table.ngrams
+        assert table.used[0] == np.count_nonzero(table.entries["key"]) > 0
 
 
 def test_what_goes_wrong_in_a_neural_model_is_raised(tmp_path, monkeypatch):
@@ -363,7 +366,7 @@ def test_odd_input(tmp_path):
 
 def test_estimates_of_uncovered_words_against_all_joins(tmp_path):
     """The best of a span's options and of any two parts of it (`CalcEstimatedScore` of Moses)."""
-    decoder = decoder_of(make_toy(tmp_path / "toy", longest=2), ["a b c d x a a b d"])
+    decoder = decoder_of(make_toy(tmp_path / "toy"), ["a b c d x a a b d"])
     options, phrases = decoder._weighted, decoder._options.spans[0]
     size, width = phrases.shape
     best = np.full((size + 1, size + 1), -np.inf)
@@ -375,11 +378,12 @@ def test_estimates_of_uncovered_words_against_all_joins(tmp_path):
                 best[start, end] = options.estimate[options.order[options.first[phrase]]]
             for middle in range(start + 1, end):
                 best[start, end] = max(best[start, end], best[start, middle] + best[middle, end])
-    found = estimates_of(phrases, options).future
+    found = estimates_of(phrases, options)
     for start in range(size):
         np.testing.assert_allclose(
-            found[start, 1 : size - start + 1], best[start, start + 1 :], atol=1e-9
+            found.future[start, 1 : size - start + 1], best[start, start + 1 :], atol=1e-9
         )
+    np.testing.assert_allclose(found.rest, [*best[:size, size], 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("sentences", [[], [""], ["", ""]])

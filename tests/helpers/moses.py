@@ -21,6 +21,7 @@ GIVEN = [
     '<n translation="B">a b</n> <m translation="C C" prob="0">c</m>',
     'a <n translation="D" span="0-1"/> b c <m translation="A" span="1-2"></m>',
     'x <n translation="A">y</n> a',
+    '<n translation="B">a</n> b <m translation="E">c</m>',
 ]
 WALLS = [
     "a b <wall/> c d",
@@ -29,6 +30,7 @@ WALLS = [
     "<zone>a <zone>b c</zone></zone> d",
     "a <wall>b</wall> c <zone>d a</zone>",
     '<zone>a <n translation="E">b c</n></zone> d a',
+    "<zone>a</zone> <zone>b</zone> <zone>c <wall/> d</zone> a",
 ]
 N_BEST = 20
 CUBE_PRUNING = ("-search-algorithm", "1", "-cube-pruning-pop-limit", "5000", "-s", "5000")

@@ -307,9 +307,9 @@ def test_mert_optimize(tmp_path):
     assert "2 restarts done" in result.stderr
     weights = [float(line.split()[1]) for line in (tmp_path / "w").read_text().splitlines()]
     assert sum(map(abs, weights)) == pytest.approx(1, abs=1e-5)
-    (tmp_path / "init").write_text("0.5\n0\n1\n")
+    (tmp_path / "init").write_text("0.5 -1\n0\n1 1\n")
     result = run(*files, "--init", tmp_path / "init", exit_code=1)
-    assert "line 1: expected 2 numbers, one for each feature, found 1" in result.stderr
+    assert "line 2: expected 2 numbers, one for each feature, found 1" in result.stderr
     assert "No such file" in run("none", files[1], exit_code=1).stderr
     assert "Example:" in run("--help").output
 

@@ -52,6 +52,7 @@ from moses_feature.networks.files import write_model_files
 from moses_feature.rescoring.nbest import read_weights
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError
 from moses_feature.runtime.files import locked_directory
+from moses_feature.tables.features_json import write_features
 
 PLAIN = ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion")
 OTHER_WEIGHTS = {"TM0": (0.02, 0.4), "LM0": (0.02,), "Distortion0": (0.5,)}
@@ -560,6 +561,18 @@ def test_mert_compare(task, tmp_path):
 
 
 @pytest.mark.usefixtures("other_system")
+def test_a_table_of_another_text_is_mentioned(task, tmp_path):
+    table = str(shutil.copy(task / "grown", tmp_path / "kept"))
+    write_features(table, {"new": 2}, {"texts": {"news": "0" * 64}})
+    ini = (task / "other.ini").read_text().replace(f"{task / 'grown'}", table)
+    (tmp_path / "kept.ini").write_text(ini)
+    words = compare_arguments(task, tmp_path / "w", "--seeds", 1)
+    said = invoke(mert_compare, [words[0], f"kept={tmp_path / 'kept.ini'}", *words[2:]]).stderr
+    for text in ("11.in", "12.in"):
+        assert f"it has the phrases of news alone, and {task / text} is none of them" in said
+
+
+@pytest.mark.usefixtures("other_system")
 def test_plans(task, tmp_path):
     """They are printed alone, and nothing is written."""
     one = invoke(mert_tune, arguments(task, tmp_path / "w", "--plan", "--max-iterations", 7)).stdout
@@ -705,6 +718,21 @@ def test_finished_outputs_are_rows(task, tmp_path):
     page = (tmp_path / "outputs" / "comparison.html").read_text()
     assert "What one changes" in page
     assert "Learning curves" not in page
+
+
+def test_finished_outputs_alone(tmp_path):
+    text = ["a b c d e", "b c d e f", "c d e f g"]
+    for name, lines in (("in", text), ("ref", text), ("good", text), ("bad", text[::-1])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    named = [f"--translations={name}={tmp_path / name}" for name in ("good", "bad")]
+    texts = "--test", tmp_path / "in", "--test-reference", tmp_path / "ref"
+    result = invoke(mert_compare, [*named, *texts, "--work-dir", tmp_path / "w"])
+    rows = [[c.strip() for c in line.split("|")[1:4]] for line in result.stdout.splitlines()[2:4]]
+    assert rows[0] == ["good", "1", "100.00"]
+    assert rows[1][:2] == ["bad", "1"]
+    assert "not tuned to the" not in result.output
+    assert "start weights" not in result.output
+    assert "-0.0" not in (tmp_path / "w" / "comparison.html").read_text()  # minutes of tuning
 
 
 @pytest.mark.parametrize(

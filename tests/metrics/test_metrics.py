@@ -101,6 +101,11 @@ def test_a_reference_is_perfect_and_nothing_is_worse(name):
     assert metric_of(name).shown(1.0) == (0.0 if metric_of(name).is_error else 100.0)
 
 
+def test_mira_begins_with_a_perfect_sentence_of_four_words():
+    words = ["a", "b", "c", "d"]
+    assert counted("bleu", [words], [[words]]).tolist() == [[*metric_of("bleu").background]]
+
+
 def test_names():
     assert metric_of("wer").label == "WER"
     with pytest.raises(UsageError, match="expected one of bleu, wer, ter, chrf, accuracy"):

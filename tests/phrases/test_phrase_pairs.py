@@ -18,7 +18,6 @@ from moses_feature.phrases.pairs import (
     PairCollection,
     PhrasePair,
     PhrasePairs,
-    peak_bytes,
     read_pairs,
 )
 from moses_feature.runtime.errors import FormatError, MosesFeatureError
@@ -75,10 +74,6 @@ def test_pairs_are_unique_and_counts_weighted(tmp_path):
     assert pairs.source.ids.tolist() == [2, 2, 2, UNKNOWN]
     assert pairs.target.ids.tolist() == [3, 3, 2, 2]
     assert pairs.target.offsets.tolist() == [0, 1, 3, 4]
-
-
-def test_memory_of_many_pairs():
-    assert peak_bytes(1e8, 10) == pytest.approx(17.2e9, rel=0.01)
 
 
 def many_pairs(count: int, held_out: float = 0.1, seed: int = 1) -> PhrasePairs:

@@ -88,6 +88,18 @@ def test_one_pass_against_the_lines_themselves(table):
     assert summary.long_phrases == len(long)
 
 
+@pytest.mark.parametrize("fields", [3, 4])
+def test_a_table_without_counts(table, fields):
+    column = network_column(table)
+    whole = [line for _, some in phrases_of_table(table, column) for line in some]
+    assert any(line.source_count for line in whole)
+    lines = [line.split(b" ||| ")[:fields] for line in table.read_bytes().split(b"\n")[:-1]]
+    table.write_bytes(b"".join(b" ||| ".join(line) + b"\n" for line in lines))
+    found = [line for _, some in phrases_of_table(table, column) for line in some]
+    assert [line.by_network for line in found] == [line.by_network for line in whole]
+    assert not any(line.source_count for line in found)
+
+
 def test_neighbours():
     vectors = np.random.default_rng(2).normal(size=(FEWEST + 4, 9)).astype(np.float32)
     names = [f"n{place}\tx" for place in range(len(vectors))]

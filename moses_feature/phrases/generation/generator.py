@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from moses_feature.networks.architectures import ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of
 from moses_feature.phrases.generation.prefixes import (
     EmptyPrefixes,
-    Prefixes,
     Written,
     draw,
     likeliest,
@@ -23,9 +20,6 @@ from moses_feature.runtime.errors import FormatError
 
 LOG_PROBS_TOGETHER = 1 << 24
 """The most log probabilities in memory at a time."""
-
-PAIRS_TOGETHER = 256
-"""Pairs for which attention is computed at a time."""
 
 Ids = Sequence[int]
 
@@ -62,28 +56,6 @@ class Generator:
             found += likeliest(self.empty(some), longest, beam, banned)
         return found
 
-    def looked_at(
-        self, sources: Sequence[Ids], targets: Sequence[Written]
-    ) -> list[list[int]] | None:
-        """Return the place of the source word to which each target word is aligned best.
-
-        Args:
-            sources: ids of the words of source phrases, which are not empty.
-            targets: a target of each.
-
-        Returns:
-            Places for each target, first word first; None if the network has no attention.
-        """
-        found: list[list[int]] = []
-        for first in range(0, len(sources), PAIRS_TOGETHER):
-            some = slice(first, first + PAIRS_TOGETHER)
-            ids = [target.ids for target in targets[some]]
-            places = _looked_at(self.empty(sources[some]), [*map(len, sources[some])], ids)
-            if places is None:
-                return None
-            found += places
-        return [places[::-1] for places in found] if self.model.direction.right_to_left else found
-
     def words(self, written: Written) -> list[bytes]:
         """Return the words of a target, first word first; an unknown one is `<unk>`."""
         words = self.model.target.words(written.ids)
@@ -108,28 +80,3 @@ def generator_of(directory: Path) -> Generator:
         expected = f"architecture {' or '.join(ARCHITECTURES)}"
         raise FormatError(directory / CONFIG, expected, architecture)
     return Generator(*ARCHITECTURES[architecture].load("writer")(directory))
-
-
-def _looked_at(
-    prefixes: Prefixes, lengths: Sequence[int], targets: Sequence[Sequence[int]]
-) -> list[list[int]] | None:
-    """Return the best aligned source place of each target word; None without attention.
-
-    Args:
-        prefixes: an empty prefix for each source phrase.
-        lengths: words of the source phrases, one at least.
-        targets: a target of each, word ids in the order in which they are written.
-    """
-    found: list[list[int]] = [[] for _ in targets]
-    going_on = list(range(len(targets)))
-    for step in range(max(map(len, targets), default=0)):
-        stays = [place for place, number in enumerate(going_on) if len(targets[number]) > step]
-        going_on = [going_on[place] for place in stays]
-        alignments = prefixes.alignments
-        if alignments is None:
-            return None
-        for number, row in zip(going_on, alignments[stays], strict=True):
-            found[number].append(int(row[: lengths[number]].argmax()))
-        words = np.array([targets[number][step] for number in going_on], dtype=np.int64)
-        prefixes = prefixes.grown(np.array(stays, dtype=np.int64), words)
-    return found
