@@ -147,8 +147,8 @@ def train(
     Args:
         tables: phrase tables, or tab-separated files of phrase pairs.
         directory: the model directory; must not hold a model unless the run is resumed.
-        settings: sizes, optimiser, budget; None for the defaults, which end when the held-out loss
-            no longer falls.
+        settings: sizes, which do not depend on the time here, optimiser, budget; None for the
+            defaults, which end when the held-out loss no longer falls.
         device: auto, cpu, cuda, cuda:1, …
         resume: continue a run that was killed, or that is to have more updates.
         report: called with the state of the run after each update.

@@ -46,8 +46,6 @@ class Way:
     letters: int | None = None
 
 
-THOUSANDTHS = 1_000
-"""Of the training that is reported; it has fewer iterations."""
 SEVERAL = (
     Way("eflomal"),
     Way("eflomal", 1),
@@ -87,11 +85,11 @@ class DirectedAligner:
             self._model = FastAlignModel()
         self._samples = way.aligner == "eflomal"
 
-    def align(self, report: Callable[[int], None] = lambda _: None) -> NDArray[np.int16]:
+    def align(self, report: Callable[[float], None] = lambda _: None) -> NDArray[np.int16]:
         """Train, and return for each target word the place of its source word, or `NO_LINK`.
 
         Args:
-            report: called with further thousandths of the training.
+            report: called with further shares of the training.
         """
         model = self._model
         for pair in zip(*self._sentences, strict=True):
@@ -100,7 +98,7 @@ class DirectedAligner:
         iterations = model.scheduled_iterations if self._samples else ITERATIONS_OF_FAST_ALIGN
         for _ in range(iterations):
             model.train()
-            report(THOUSANDTHS // iterations)
+            report(1 / iterations)
         model.end_training()
         return np.array(self._places(), dtype=np.int16) - 1
 
@@ -128,13 +126,13 @@ def _numbers(text: NumberedText, letters: int | None) -> Iterator[list[str]]:
         yield [words[word] for word in ids[first:end]]
 
 
-def align(pair: TextPair, way: Way, report: Callable[[int], None] = lambda _: None) -> Bitext:
+def align(pair: TextPair, way: Way, report: Callable[[float], None] = lambda _: None) -> Bitext:
     """Align two texts, both directions at the same time in two processes.
 
     Args:
         pair: the texts.
         way: how to align them.
-        report: called with further thousandths of one direction.
+        report: called with further shares of one direction.
 
     Raises:
         MosesFeatureError: sil-thot is not installed.

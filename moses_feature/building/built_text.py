@@ -57,7 +57,7 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
         member(content, name, dict[str, Any], path, WHAT) for name in ("files", "settings")
     )
     data = record(BuildData, recorded, path, WHAT)
-    texts = data.source, data.target
+    texts = _in_place(data.source, directory), _in_place(data.target, directory)
     if data.languages:
         source, target = (str(directory / PREPARED.format(side)) for side in SIDES)
         texts = source, target
@@ -82,6 +82,12 @@ def text_of_system(directory: Path, documents: str | None) -> BuiltText:
     how = record(BuildSettings, settings, path, WHAT)
     ratio = MOST_RATIO if data.languages else None
     return BuiltText(text, how, data.model, model_texts, ratio)
+
+
+def _in_place(text: str, directory: Path) -> str:
+    """Return a text, or the one beside a system's directory that was moved together with it."""
+    beside = directory.parent / Path(text).name
+    return text if Path(text).is_file() or not beside.is_file() else str(beside)
 
 
 def _check_digests(files: Mapping[str, str], inputs: Sequence[Json]) -> None:

@@ -16,7 +16,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from moses_feature import __version__
-from moses_feature.building.alignment import HEURISTIC, THOUSANDTHS, Way, align, ways_of
+from moses_feature.building.alignment import HEURISTIC, Way, align, ways_of
 from moses_feature.building.bitext import Bitext, TextPair, read_alignment, read_texts
 from moses_feature.building.language_model import sentences_of, write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
@@ -292,12 +292,12 @@ class _Build:
         self._note("alignment", begun)
 
     def _align(self) -> Bitext:
-        done, ways = 0, self._ways
+        done, ways = 0.0, self._ways
 
-        def note(thousandths: int) -> None:
+        def note(share: float) -> None:
             nonlocal done
-            done += thousandths
-            self.report("aligning words", done / (THOUSANDTHS * len(ways)))
+            done += share / len(ways)
+            self.report("aligning words", min(done, 1.0))
 
         note(0)
         return Bitext.several([align(self._texts, way, note) for way in ways])

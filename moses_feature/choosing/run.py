@@ -10,6 +10,7 @@ rest.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +38,7 @@ from moses_feature.building.system import SIDES, BuildData, build
 from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, ChoosingPlan, plan
 from moses_feature.decoder.limits import SearchLimits
 from moses_feature.moses.ini import SYSTEM, MosesIni
-from moses_feature.moses.lines import LineReader, digest_of
+from moses_feature.moses.lines import LineReader, digest_of, parallel_lines
 from moses_feature.moses.marked_models import MBR
 from moses_feature.moses.system_directory import INI, write_tuned
 from moses_feature.refining.stages import STAGES, Stages
@@ -60,6 +61,8 @@ PHRASES, OSM, NETWORK = "phrases", "osm", "network"
 TOO_FEW = "too few to choose by; without --minutes, a system is built and not tuned"
 LONG, SEEN = 4, 0.05
 """Blanks in a sentence that is hardly written twice, and the share of them that may be known."""
+JOINED = "text.{}.gz"
+"""The text and the given development set, which the system that is written is built of."""
 RESCORED = 100
 """Translations of each sentence that a network rescores."""
 
@@ -135,13 +138,24 @@ def _check_inputs(task: Choosing) -> None:
             raise UsageError("--dev is read several times: expected file names, found -")
         _check_size(text, sum(1 for _ in _lines(text)))
         Corpus.read(text, references)
-    with LineReader(task.data.source) as reader:
-        lines = sum(1 for _ in reader)
+        _check_pairs(text, references[0], task)
+    lines = _check_pairs(task.data.source, task.data.target, task)
     if lines < FEWEST_HELD_OUT / HELD_OUT:
         raise MosesFeatureError(
             f"{task.data.source}: expected {FEWEST_HELD_OUT / HELD_OUT:.0f} sentence pairs at "
             f"least, a tenth of which are judged, found {lines}: {TOO_FEW}"
         )
+
+
+def _check_pairs(source: str, target: str, task: Choosing) -> int:
+    """Check that two texts can be used together; return their lines."""
+    if not task.data.languages:
+        return len(read_texts(source, target, task.settings.longest).kept)
+    for path in (source, target):
+        with LineReader(path) as reader:
+            deque(decoded(reader), maxlen=0)
+    with LineReader(source) as first, LineReader(target) as second:
+        return sum(1 for _ in parallel_lines((first, second), "both texts"))
 
 
 def _check_size(path: str | Path, found: int) -> None:
@@ -203,6 +217,7 @@ class _Choice:
             "seed": task.seed,
         }
         stages = Stages(self._home, identity, True, self._do.say)
+        stages.save()
         stages.run("building a system of the whole text", self._build_whole)
         stages.run("holding parts of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build_rest)
@@ -243,10 +258,11 @@ class _Choice:
 
     def _joined(self, side: str, *texts: str) -> str:
         """Write texts one behind the other; return the file."""
-        path = self._home / f"text.{side}.gz"
+        path = self._home / JOINED.format(side)
         with open_output(path) as file:
             for text in texts:
-                file.writelines(line + b"\n" for line in _lines(text))
+                with LineReader(text) as reader:
+                    file.writelines(line.rstrip(b"\r\n") + b"\n" for line in reader)
         return str(path.absolute())
 
     def _hold_out(self) -> None:
@@ -397,6 +413,9 @@ class _Choice:
         name = RESCORING_WEIGHTS if models else None
         facts = {"on": str(self._dev.source), "best": best}
         write_tuned(self._home, self._whole, models, name, RESCORED, facts)
+        dev = self._task.dev
+        if dev is not None and (self._home / JOINED.format(SIDES[0])).exists():
+            self._do.say(f"{dev[0]} is text of {self._home} now: do not tune on it again")
 
 
 def _aligned(part: TextPart) -> AlignedText:

@@ -31,7 +31,7 @@ def fitting_sizes(
 ) -> PairSizes:
     """Return the largest sizes whose network sees half of the pairs in the minutes that it has.
 
-    Sizes are those of the settings, and two smaller ones. A run that has begun keeps its sizes.
+    Sizes are those of the settings, and two smaller ones.
 
     Args:
         data: the pairs.
@@ -39,9 +39,6 @@ def fitting_sizes(
         directory: of the model.
         device: to train on.
     """
-    begun = settings_of_run(directory)
-    if begun is not None:
-        return type(settings.sizes)(**begun["sizes"])
     assert settings.minutes is not None  # noqa: S101
     for sizes in (settings.sizes, *SMALLER):
         tried = replace(settings, sizes=sizes)
@@ -52,9 +49,22 @@ def fitting_sizes(
             break
     if sizes != settings.sizes:
         logger.info(
-            "in %g minutes the usual network would see too few of the pairs: the sizes are %s "
-            "(--preset small keeps the usual ones)",
+            'in %g minutes the usual network would see too few of the pairs: this one has --sizes "'
+            '%s", which must be given to make it elsewhere (--preset small keeps the usual sizes)',
             settings.minutes,
             " ".join(f"{name}={size}" for name, size in vars(sizes).items() if name != "unit"),
         )
     return sizes
+
+
+def sizes_of_run(directory: Path) -> Sizes | None:
+    """Return the sizes of the run that began in a model directory; None if none did, or another.
+
+    Raises:
+        FormatError: its checkpoint is damaged.
+    """
+    begun = settings_of_run(directory) or {}
+    try:
+        return Sizes(**begun["sizes"])
+    except (KeyError, TypeError, ValueError):
+        return None  # of another kind, which is refused later

@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 
 from moses_feature.moses.lines import LineReader
+from moses_feature.networks.architectures import PairSizes
 from moses_feature.networks.vocabulary import Shortlists
-from moses_feature.phrases.fitting import fitting_sizes
+from moses_feature.phrases.fitting import fitting_sizes, sizes_of_run
 from moses_feature.phrases.objective import PhraseData, PhraseObjective
 from moses_feature.phrases.pairs import PairCollection, PhrasePair, count_words, read_pairs
 from moses_feature.phrases.settings import TrainingData, TrainingSettings
@@ -34,15 +35,20 @@ def train(
 ) -> str:
     """Train a model and keep the best one in `directory`, with the checkpoint of the run.
 
-    With `fits`, a smaller network is taken if the time is short; see `fitting_sizes`. Other
-    arguments, result and errors are those of `train_network`.
+    With `fits`, sizes are those of the run that began in `directory`, or a smaller network is taken
+    if the time is short; see `fitting_sizes`. Other arguments, result and errors are those of
+    `train_network`.
     """
 
     def begin(pairs: PhraseData) -> tuple[PhraseObjective, TrainingSettings]:
-        fitted = settings
-        if fits and control.ranks.count == 1:
-            fitted = replace(settings, sizes=fitting_sizes(pairs, settings, directory, device))
-        return PhraseObjective(pairs, fitted, device), fitted
+        chosen = settings
+        if fits:
+            sizes: PairSizes | None = control.ranks.from_first(lambda: sizes_of_run(directory))
+            alone = control.ranks.count == 1 and device.type == "cpu"
+            if sizes is None and alone and settings.minutes is not None:
+                sizes = fitting_sizes(pairs, settings, directory, device)
+            chosen = replace(settings, sizes=sizes or settings.sizes)
+        return PhraseObjective(pairs, chosen, device), chosen
 
     return train_network(
         [name for name in (*data.tables, data.source_text, data.target_text) if name is not None],

@@ -55,6 +55,10 @@ class Stages:
             member(stage, "seconds", float, self._path, WHAT)
         self.record = there
 
+    def save(self) -> None:
+        """Write what is done; without it, a run whose first stage is killed cannot be continued."""
+        write_json(self._path, self.record)
+
     def seconds(self) -> float:
         """Return the time of all stages that are done."""
         return float(sum(stage["seconds"] for stage in self.record["stages"]))
@@ -73,10 +77,10 @@ class Stages:
             found = work() or {}
         except KeyboardInterrupt:
             earlier[what] = earlier.get(what, 0.0) + time.monotonic() - begun
-            write_json(self._path, self.record)
+            self.save()
             raise
         seconds = round(time.monotonic() - begun + earlier.pop(what, 0.0), 1)
         done = {"stage": what, "seconds": seconds, **found}
         self.record["stages"].append(done)
-        write_json(self._path, self.record)
+        self.save()
         return done

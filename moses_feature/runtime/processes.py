@@ -77,7 +77,7 @@ class ObjectProcess:
         self,
         method: Callable[..., Result],
         *arguments: Any,
-        report: Callable[[int], None] | None = None,
+        report: Callable[[Any], None] | None = None,
     ) -> Future[Result]:
         """Call a method of the object, given as an attribute of its class.
 
@@ -92,7 +92,7 @@ class ObjectProcess:
         reports = report is not None
         return self._thread.submit(self._call, (method.__name__, arguments, reports), report)
 
-    def _call(self, request: Any, report: Callable[[int], None] | None = None) -> Any:
+    def _call(self, request: Any, report: Callable[[Any], None] | None = None) -> Any:
         try:
             self._connection.send(request)
             while True:
@@ -161,10 +161,10 @@ class _Reporter:
 
     def __init__(self, connection: Connection[Any, Any]) -> None:
         self._connection = connection
-        self._done = 0
+        self._done: float = 0
         self._last = time.monotonic()
 
-    def __call__(self, done: int) -> None:
+    def __call__(self, done: float) -> None:
         self._done += done
         if time.monotonic() - self._last > SECONDS_BETWEEN_REPORTS:
             self._connection.send(("report", self._done))

@@ -75,18 +75,19 @@ def settings_of_run(directory: Path) -> Json | None:
     path = directory / CHECKPOINT
     if not path.is_file():
         return None
-    texts, _ = _read(path)
+    texts = _read(path)[0]
     identity = parse_json(texts["identity"], path, WHAT)
     settings: Json = member(identity, "settings", dict[str, Any], path, WHAT)
     return settings
 
 
-def _read(path: Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
-    """Return the texts and the tensors of a checkpoint."""
+def _read(path: Path, *, whole: bool = False) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """Return the texts of a checkpoint, and its tensors if it is wanted as a whole."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata()
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = file.keys() if whole else ()
+            tensors = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise FormatError(path, WHAT, f"a damaged file ({error})") from error
     texts = dict(metadata or {})
@@ -110,7 +111,7 @@ def load_checkpoint(
     path = directory / CHECKPOINT
     if not path.is_file():
         raise MosesFeatureError(f"{directory}: nothing to resume, {CHECKPOINT} is missing")
-    texts, tensors = _read(path)
+    texts, tensors = _read(path, whole=True)
     if other := difference(identity, parse_json(texts["identity"], path, WHAT)):
         raise FormatError(path, f"a run with {other.key} {other.expected}", other.found)
     state = parse_json(texts["state"], path, WHAT)

@@ -150,7 +150,7 @@ class Trainer:
         return reason
 
     def seconds_an_update(self, updates: int) -> float:
-        """Return how long an update takes: the median of some, which train the network."""
+        """Return how long an update takes: the median over so many. They change the network."""
         seconds = []
         for _ in range(updates):
             begun = time.monotonic()

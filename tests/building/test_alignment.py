@@ -11,7 +11,7 @@ import pytest
 from moses_feature.building import alignment
 from moses_feature.building.alignment import (
     SEVERAL,
-    THOUSANDTHS,
+    DirectedAligner,
     Way,
     _numbers,
     align,
@@ -101,7 +101,10 @@ def test_words_are_aligned_with_their_translations(way):
     same = found.links[:, 0] == found.links[:, 1]
     assert same.mean() > 0.95
     assert len(found.links) > 0.95 * len(pair.source.ids)
-    assert sum(reported) <= THOUSANDTHS
+    assert sum(reported) <= 1
+    shares = []
+    DirectedAligner(pair.source, pair.target, way).align(shares.append)
+    assert sum(shares) == pytest.approx(1)
     again = align(pair, way)
     np.testing.assert_array_equal(again.links, found.links)
 

@@ -12,13 +12,14 @@ import torch
 from helpers.models import TRANSFORMER_SIZES
 
 from moses_feature import api
+from moses_feature.building.built_text import text_of_system
 from moses_feature.choosing import plan as plan_module
 from moses_feature.choosing import run as run_module
 from moses_feature.choosing.plan import ChoosingPlan, plan
 from moses_feature.choosing.run import PartVerdict
 from moses_feature.cli.systems import choose
 from moses_feature.doctor.examine import examine
-from moses_feature.runtime.errors import UsageError
+from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.sentences.settings import SentenceData, SentenceSettings
 from moses_feature.sentences.training import train_sentences
 
@@ -120,6 +121,23 @@ def test_too_few_sentences(run, tmp_path, monkeypatch):
     assert not Path("s/built").exists()
 
 
+def test_bad_texts_are_named(run, tmp_path, monkeypatch):
+    """By the names that they were given under, and before anything is built."""
+    monkeypatch.chdir(tmp_path)
+    for name, word, lines in (("en", "a", 1001), ("fr", "b", 1000), ("d.en", "a", 200)):
+        Path(name).write_text(f"{word}\n" * lines)
+    Path("d.fr").write_text("b\n" * 150 + "b|c\n" * 50)
+    dev = "--dev", "d.en", "--dev-reference", "d.fr"
+    for words in ((), ("--raw", "--source-language", "en", "--target-language", "fr")):
+        build = "system", "build", "en", "fr", "s", "--minutes", 60, *words
+        refused = run(*build, exit_code=1).stderr
+        assert "/en at line 1001: expected as many lines in both texts" in refused
+    Path("fr").write_text("b\n" * 1001)
+    refused = run("system", "build", "en", "fr", "s", "--minutes", 60, *dev, exit_code=1).stderr
+    assert "d.fr at line 151" in refused
+    assert not Path("s").exists() or not list(Path("s").iterdir())
+
+
 @pytest.mark.usefixtures("chosen")
 def test_a_given_development_set(home, run, monkeypatch):
     """It is prepared like the text, and nothing else is held out but what is judged."""
@@ -152,7 +170,8 @@ def test_a_development_set_becomes_text(home, run, monkeypatch):
             lines = Path(of).read_text().splitlines()[:120]
             Path(name).write_text("".join(f"{line} {word}\n" for line in lines))
         dev = "--dev", "new.en", "--dev-reference", "new.fr", "--aligner", "fast-align"
-        run("system", "build", "en", "fr", "joined", "--minutes", 60, "--order", 2, *dev)
+        done = run("system", "build", "en", "fr", "joined", "--minutes", 60, "--order", 2, *dev)
+        assert "new.en is text of joined now: do not tune on it again" in done.stderr
         parts = {
             name: Path(f"joined/{name}.source").read_text().splitlines()
             for name in ("held-in", "judged", "dev")
@@ -163,6 +182,20 @@ def test_a_development_set_becomes_text(home, run, monkeypatch):
         assert parts["dev"] == Path("new.en").read_text().splitlines()
         (translated,) = api.translate("joined", ["zebra"])
         assert translated == "ZEBRA"
+        Path("joined").rename("moved")
+        assert text_of_system(Path("moved/built"), None).files.source == "moved/text.source.gz"
+
+
+def test_a_first_stage_that_failed_begins_again(home, run, monkeypatch):
+    def fail(*_, **__) -> None:
+        Path("failed/built").mkdir(exist_ok=True)
+        raise MosesFeatureError("no room")
+
+    monkeypatch.setattr(run_module, "build", fail)
+    with chdir(home):
+        for _ in range(2):
+            done = run("system", "build", "en", "fr", "failed", "--minutes", 60, exit_code=1)
+            assert "no room" in done.stderr
 
 
 def test_a_verdict():

@@ -67,5 +67,5 @@ def train_model(
     from moses_feature.phrases.training import train
 
     data, settings = training.data(tables, words), training.settings(device)
-    fitted = partial(train, fits=training.fits_the_time(device))
+    fitted = partial(train, fits=not training.size.given())
     train_and_show(fitted, data, settings, directory, device, resume, "pairs", plan)

@@ -189,6 +189,10 @@ class SizeOptions:
             sizes["unit"] = unit
         return cls(given.pop("preset", None), sizes)
 
+    def given(self) -> bool:
+        """Return whether the user chose any."""
+        return bool(self.preset or self.sizes)
+
     def on(self, device: torch.device, presets: Mapping[str, S]) -> S:
         """Return the sizes of a network on a device.
 
@@ -234,11 +238,6 @@ class TrainingOptions:
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return the settings of training on a device."""
         return replace(self.run, sizes=self.size.on(device, PRESETS))
-
-    def fits_the_time(self, device: torch.device) -> bool:
-        """Return whether the sizes follow from the time: on a CPU, if none are given."""
-        given = self.size.preset or self.size.sizes
-        return self.run.minutes is not None and not given and device.type == "cpu"
 
     def data(self, tables: tuple[str, ...], words: WordOptions) -> TrainingData:
         """Return the data to train on."""

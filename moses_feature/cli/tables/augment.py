@@ -222,7 +222,8 @@ def _plan(
 
     on = device.prepare()
     data = training.data((table,), _trained_on(words))
-    plan_augmenting(output, given, data, training.settings(on), settings, on)
+    sizes_follow = not training.size.given()
+    plan_augmenting(output, given, data, training.settings(on), settings, on, fits=sizes_follow)
 
 
 def _trained_on(words: TableWords) -> WordOptions:

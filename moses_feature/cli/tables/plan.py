@@ -34,6 +34,8 @@ def plan_augmenting(
     training: TrainingSettings,
     settings: AugmentSettings,
     device: torch.device,
+    *,
+    fits: bool,
 ) -> None:
     """Print time and disk of `augment-phrase-table`; without `models`, one is trained.
 
@@ -57,7 +59,10 @@ def plan_augmenting(
             with Progress(has_end=False) as bar:
                 report = TrainingReporter(bar, training)
                 control = RunControl(stop=lambda: report.planned, report=report)
-                train(replace(data, tables=[str(head)]), training, models[0][1][0], device, control)
+                of_head = replace(data, tables=[str(head)])
+                if training.minutes is not None:  # the head has its share of them
+                    training = replace(training, minutes=training.minutes * share)
+                train(of_head, training, models[0][1][0], device, control, fits=fits)
             click.echo(f"an epoch of the whole table is {1 / share:.3g} times as long", err=True)
         written = Path(folder) / "written" / Path(output).name
         written.parent.mkdir()
