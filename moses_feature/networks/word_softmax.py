@@ -28,7 +28,9 @@ def log_sums(
         rows = slice(row, row + ROWS)
         for word in range(0, len(output), WORDS):
             words = slice(word, word + WORDS)
-            logits = features[rows] @ output[words].T
+            # OpenBLAS may set this flag for finite numbers (numpy's issues 13173 and 24067).
+            with np.errstate(invalid="ignore"):
+                logits = features[rows] @ output[words].T
             if all_logits is not None:
                 all_logits[rows, words] = logits + bias[words]
             add_exps(logits, bias[words], top[rows], total[rows])
