@@ -112,7 +112,7 @@ class Table:
                 nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
             elif isinstance(layer, nn.Embedding):
                 nn.init.normal_(layer.weight)
-        return PhraseModel(network, source, target, WordOptions(), {}, direction=direction)
+        return PhraseModel(network, source, target, WordOptions(), {}, False, direction)
 
 
 def measure(model: PhraseModel, table: Table, scratch: Path, device: torch.device) -> None:

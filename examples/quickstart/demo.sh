@@ -36,7 +36,7 @@ try() {
 compare() {
     try mert-compare "$@" --dev "$data/dev.en" --dev-reference "$data/dev.fr" \
         --test "$data/test.en" --test-reference "$data/test.fr" \
-        --work-dir "$run/table1" --max-iterations 5 \
+        --work-dir "$run/table1" --max-iterations 5 --pop-limit 200 --nbest-size 50 \
         2> >(tee -a "$run/table1.log" | grep --line-buffered -E \
             '^[^:]+, run [0-9]+ of|^tuning ended|^compiling|the search|translating the test set')
 }
@@ -61,9 +61,12 @@ say "2. A network for the phrase table" \
     "system is built of the rest, which translates these sentences into lists. The network is" \
     "refined on the lists: BLEU, as the system with this network expects it, should rise. At last" \
     "it scores the table."
+# The decoder is compiled when it is first used: on the other core, while the network is trained.
+head -n 1 "$data/dev.en" | mert-decode "$run/system/moses.ini" >"$run/first.out" 2>&1 &
 try moses-feature model train "$run/system/phrase-table.gz" "$run/network" \
     --sizes "hidden=64 embedding=48 maxout=48 rank=48" --shortlist 2000 --dropout 0.1 \
-    --learning-rate 0.005 --cooldown 0.5 --updates 1500 --evaluate-every 500
+    --learning-rate 0.005 --cooldown 0.5 --updates 1500 --evaluate-every 500 --threads 1
+wait
 try augment-phrase-table "$run/system/phrase-table.gz" "$run/phrase-table.gz" \
     --model "$run/network" --system "$run/system" --ini-out "$run/rnn+wp.ini"
 

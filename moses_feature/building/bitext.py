@@ -168,9 +168,10 @@ def read_texts(source: str, target: str, longest: int, ratio: int | None = None)
 
     Raises:
         FormatError: texts of different lengths, or a word that tables or models cannot hold.
-        MosesFeatureError: a file cannot be read, or no pair is left.
+        MosesFeatureError: a file cannot be read, no pair is left, or all have twice the same.
     """
     sides = _BitextBuilder(), _BitextBuilder()
+    same = 0
     kept, left_out = [], {"empty": 0, "too long": 0, "of unequal lengths": 0}
     with ExitStack() as stack:
         readers = [stack.enter_context(LineReader(path)) for path in (source, target)]
@@ -183,11 +184,16 @@ def read_texts(source: str, target: str, longest: int, ratio: int | None = None)
             if why:
                 left_out[why] += 1
                 continue
+            same += pair[0] == pair[1]
             for side, sentence in zip(sides, pair, strict=True):
                 side.add(sentence)
         inputs = [r.provenance(n) for r, n in zip(readers, ("source", "target"), strict=True)]
     if not any(kept):
         raise MosesFeatureError(f"{source}: expected sentence pairs, found none")
+    if same == sum(kept):
+        raise MosesFeatureError(
+            f"{target}: expected translations, found the same sentences as in {source}"
+        )
     return TextPair(sides[0].text(), sides[1].text(), np.array(kept), left_out, inputs)
 
 

@@ -10,8 +10,7 @@ rest.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -31,20 +30,26 @@ from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.building.language_model import write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
 from moses_feature.building.preparation import Preparation, Preparer, decoded, preparation_of
-from moses_feature.building.settings import BuildSettings
 from moses_feature.building.spelling import Spelling, words_of
 from moses_feature.building.start_ini import OPERATION_MODEL, OPERATION_WEIGHTS, operation_line
 from moses_feature.building.system import SIDES, BuildData, build
+from moses_feature.choosing.inputs import (
+    HELD_OUT,
+    MOST_HELD_OUT,
+    Choosing,
+    check_inputs,
+    check_size,
+    lines_of,
+)
 from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, ChoosingPlan, plan
 from moses_feature.decoder.limits import SearchLimits
 from moses_feature.moses.ini import SYSTEM, MosesIni
-from moses_feature.moses.lines import LineReader, digest_of, parallel_lines
+from moses_feature.moses.lines import LineReader, digest_of
 from moses_feature.moses.marked_models import MBR
 from moses_feature.moses.system_directory import INI, write_tuned
 from moses_feature.refining.stages import STAGES, Stages
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.runtime.files import (
-    STANDARD_STREAM,
     Json,
     locked_directory,
     open_output,
@@ -52,13 +57,10 @@ from moses_feature.runtime.files import (
 )
 from moses_feature.runtime.json_files import read_json, record
 
-HELD_OUT, MOST_HELD_OUT, FEWEST_HELD_OUT = 0.1, 1_000, 100
-"""The share of the sentence pairs in each held-out part, and the most and the fewest of them."""
 CHANCE = 0.1
 """A gain with a greater p-value may be chance, and is not worth a part."""
 PHRASES, OSM, NETWORK = "phrases", "osm", "network"
 """The names of the systems that are compared."""
-TOO_FEW = "too few to choose by; without --minutes, a system is built and not tuned"
 LONG, SEEN = 4, 0.05
 """Blanks in a sentence that is hardly written twice, and the share of them that may be known."""
 JOINED = "text.{}.gz"
@@ -68,28 +70,6 @@ RESCORED = 100
 
 Show = Callable[[str, float | None], None]
 """Called with the current step, and its share that is done."""
-
-
-@dataclass(frozen=True)
-class Choosing:
-    """What to choose a system for.
-
-    Attributes:
-        data: the text.
-        settings: how systems are built of it, without an operation sequence model.
-        directory: of the system; all that is made on the way is in it.
-        minutes: of all together.
-        dev: a text to tune on, and its translations, prepared like the text, or raw if that is
-            raw; None to hold a part of the text out.
-        seed: of everything random.
-    """
-
-    data: BuildData
-    settings: BuildSettings
-    directory: Path
-    minutes: float
-    dev: tuple[str, Sequence[str]] | None
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -119,7 +99,7 @@ def choose(task: Choosing, actions: ChoosingActions) -> Json:
         UsageError: the directory holds something else, or the minutes are too few.
         MosesFeatureError: bad texts, or too few sentences.
     """
-    _check_inputs(task)
+    check_inputs(task)
     with locked_directory(task.directory, "building"):
         if not (task.directory / STAGES).exists():
             there = sorted(of.name for of in task.directory.iterdir() if of.name[0] != ".")
@@ -128,40 +108,6 @@ def choose(task: Choosing, actions: ChoosingActions) -> Json:
                     f"{task.directory}: expected a new or empty directory, found {there[0]}"
                 )
         return _Choice(task, actions).run()
-
-
-def _check_inputs(task: Choosing) -> None:
-    """Refuse texts that are too small, or do not belong together, before anything is built."""
-    if task.dev is not None:
-        text, references = task.dev
-        if STANDARD_STREAM in (text, *references):
-            raise UsageError("--dev is read several times: expected file names, found -")
-        _check_size(text, sum(1 for _ in _lines(text)))
-        Corpus.read(text, references)
-        _check_pairs(text, references[0], task)
-    lines = _check_pairs(task.data.source, task.data.target, task)
-    if lines < FEWEST_HELD_OUT / HELD_OUT:
-        raise MosesFeatureError(
-            f"{task.data.source}: expected {FEWEST_HELD_OUT / HELD_OUT:.0f} sentence pairs at "
-            f"least, a tenth of which are judged, found {lines}: {TOO_FEW}"
-        )
-
-
-def _check_pairs(source: str, target: str, task: Choosing) -> int:
-    """Check that two texts can be used together; return their lines."""
-    if not task.data.languages:
-        return len(read_texts(source, target, task.settings.longest).kept)
-    for path in (source, target):
-        with LineReader(path) as reader:
-            deque(decoded(reader), maxlen=0)
-    with LineReader(source) as first, LineReader(target) as second:
-        return sum(1 for _ in parallel_lines((first, second), "both texts"))
-
-
-def _check_size(path: str | Path, found: int) -> None:
-    if found < FEWEST_HELD_OUT:
-        expected = f"expected {FEWEST_HELD_OUT} sentences at least"
-        raise MosesFeatureError(f"{path}: {expected}, found {found}: {TOO_FEW}")
 
 
 @dataclass(frozen=True)
@@ -267,7 +213,7 @@ class _Choice:
 
     def _hold_out(self) -> None:
         task, text = self._task, self._text.files
-        lines = sum(1 for _ in _lines(task.data.source))
+        lines = sum(1 for _ in lines_of(task.data.source))
         hold = partial(
             hold_out,
             rest=self._rest,
@@ -281,14 +227,14 @@ class _Choice:
             hold(_aligned(self._rest), part=self._dev, share=HELD_OUT / (1 - HELD_OUT))
         else:
             self._prepare_dev(*task.dev)
-            self._warn_of_seen()
+        self._warn_of_seen()
         if task.data.languages and self._preparation(SIDES[0]).known is not None:
             spelling = Spelling(*(words_of(of) for of in (self._rest.source, self._rest.target)))
             for part in (self._dev, self._judged):
-                spelt = "".join(f"{spelling(line.decode())}\n" for line in _lines(part.source))
+                spelt = "".join(f"{spelling(line.decode())}\n" for line in lines_of(part.source))
                 write_whole(part.source, spelt.encode())
         for part in (self._dev, self._judged):
-            _check_size(part.source, len(_corpus(part)))
+            check_size(part.source, len(_corpus(part)))
 
     def _preparation(self, side: str) -> Preparation:
         """Return how the texts of a language were prepared."""
@@ -308,10 +254,10 @@ class _Choice:
                 file.writelines(preparer(line).encode() + b"\n" for line in decoded(reader))
 
     def _warn_of_seen(self) -> None:
-        """Say which texts have sentences of the given development set."""
-        dev = {line for line in _lines(self._dev.target) if line.count(b" ") >= LONG}
+        """Say which texts have sentences of the development set."""
+        dev = {line for line in lines_of(self._dev.target) if line.count(b" ") >= LONG}
         for path in map(str, (self._rest.target, *self._text.model_texts)):
-            seen = dev.intersection(_lines(path))
+            seen = dev.intersection(lines_of(path))
             if len(seen) > SEEN * len(dev):
                 self._do.say(
                     f"warning: {path} has {len(seen):,} of the {len(dev):,} longer translations to "
@@ -424,11 +370,6 @@ def _aligned(part: TextPart) -> AlignedText:
         str(path) if path.exists() else None for path in (part.alignment, part.documents)
     )
     return AlignedText(str(part.source), str(part.target), links, documents)
-
-
-def _lines(path: str | Path) -> Iterator[bytes]:
-    with LineReader(path) as reader:
-        yield from (line.strip() for line in reader)
 
 
 def _reference(part: TextPart, number: int) -> Path:

@@ -42,7 +42,7 @@ class PhraseModel:
     target: Vocabulary
     words: WordOptions
     training: Json
-    escaped: bool = False
+    escaped: bool
     direction: Direction = FORWARD
     digest: str = ""
 

@@ -21,6 +21,7 @@ from moses_feature.report.figures import map_figure
 from moses_feature.report.page import Section, plot, rendered, shown_text
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.errors import install
+from moses_feature.runtime.processes import cores
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,9 @@ def _layout(unit: Floats32, seed: int) -> Floats:
         from openTSNE import TSNE  # type: ignore[import-untyped]
 
         logging.getLogger("openTSNE").setLevel(logging.ERROR)  # it warns of its own defaults
-        found = TSNE(perplexity=PERPLEXITY, metric="euclidean", random_state=seed).fit(unit)
+        found = TSNE(
+            perplexity=PERPLEXITY, metric="euclidean", n_jobs=cores(), random_state=seed
+        ).fit(unit)
     except ImportError:
         from sklearn.manifold import TSNE as OTHER  # type: ignore[import-untyped]
 

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, get_args
 from moses_feature.networks.architectures import Dtype
 from moses_feature.runtime.errors import UsageError
 
+BUDGETS = ("updates", "epochs", "minutes")
 LEARNING_RATES = {"adam": 1e-3, "adadelta": 1.0}
 ANNEALING = {"adam": 0.5, "adadelta": 1.0}
 MORE_THAN_WARMUP = "give more, or a smaller --warmup"

@@ -27,7 +27,7 @@ from moses_feature.training.checkpoint import (
 )
 from moses_feature.training.objective import Objective, Rows, Terms
 from moses_feature.training.ranks import ALONE, Ranks
-from moses_feature.training.settings import ANNEALING, MORE_THAN_WARMUP, RunSettings
+from moses_feature.training.settings import ANNEALING, BUDGETS, MORE_THAN_WARMUP, RunSettings
 
 logger = logging.getLogger(__name__)
 
@@ -413,7 +413,7 @@ class Trainer:
         The budget may grow, and what follows from it may be another.
         """
         settings = asdict(self._settings)
-        for of_budget in ("updates", "epochs", "minutes", "patience", "cooldown", "annealing"):
+        for of_budget in (*BUDGETS, "patience", "cooldown", "annealing"):
             del settings[of_budget]
         inputs = numbered((of["role"], of["sha256"]) for of in self._provenance["inputs"])
         return {"settings": settings, "inputs": inputs, **self._objective.identity()}

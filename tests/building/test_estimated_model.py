@@ -14,6 +14,7 @@ from helpers.plain_build import BEGIN, UNKNOWN, kneser_ney
 
 from moses_feature.building import language_model, ngrams
 from moses_feature.building.language_model import estimate
+from moses_feature.building.settings import LARGEST_ORDER
 from moses_feature.runtime import disk_arrays
 
 WORDS = [b"a", b"b", b"cc", b"\xc3\xa9", b"}", *(b"w%d" % n for n in range(90))]
@@ -54,6 +55,15 @@ def test_words_outside_the_vocabulary_are_the_unknown_word(tmp_path):
     (tmp_path / "lm.arpa").write_bytes(content)
     model = kenlm.Model(str(tmp_path / "lm.arpa"))
     assert model.score("a w80 b") == model.score("a never-seen b")
+
+
+def test_kenlm_reads_the_largest_order_and_no_larger_one(tmp_path):
+    for order in (LARGEST_ORDER, LARGEST_ORDER + 1):
+        content = b"".join(estimate(random_text(1), order).arpa())
+        (tmp_path / f"{order}.arpa").write_bytes(content)
+    assert kenlm.Model(str(tmp_path / f"{LARGEST_ORDER}.arpa")).order == LARGEST_ORDER
+    with pytest.raises(OSError, match="max"):
+        kenlm.Model(str(tmp_path / f"{LARGEST_ORDER + 1}.arpa"))
 
 
 @pytest.mark.parametrize("prune", [(), (0, 0, 1), (0, 1)])

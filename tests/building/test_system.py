@@ -158,6 +158,7 @@ BAD = [
         r"links at line \d+: expected word",
     ),
     ("en", lambda text: "\n" * text.count("\n"), "en: expected sentence pairs, found none"),
+    ("fr", lambda _: Path("en").read_text(), "fr: expected translations, found the same sentences"),
 ]
 
 

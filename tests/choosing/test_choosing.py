@@ -135,6 +135,10 @@ def test_bad_texts_are_named(run, tmp_path, monkeypatch):
     Path("fr").write_text("b\n" * 1001)
     refused = run("system", "build", "en", "fr", "s", "--minutes", 60, *dev, exit_code=1).stderr
     assert "d.fr at line 151" in refused
+    for name, word in (("d.en", "b"), ("d.fr", "a")):
+        Path(name).write_text(f"{word}\n" * 200)
+    refused = run("system", "build", "en", "fr", "s", "--minutes", 60, *dev, exit_code=1).stderr
+    assert "/en, which has 0% of its words, found 100% of them in" in refused
     assert not Path("s").exists() or not list(Path("s").iterdir())
 
 

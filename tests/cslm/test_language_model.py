@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.models import random_model
 
 from moses_feature.cslm.ngrams import TrainingText
 from moses_feature.cslm.nplm import load_neural_lm, read_nplm, write_nplm
@@ -15,6 +16,7 @@ from moses_feature.cslm.scorer import NeuralLM
 from moses_feature.cslm.settings import LmData, LmSettings, LmSizes
 from moses_feature.cslm.training import FeedForwardLM, save_language_model, train_language_model
 from moses_feature.networks.vocabulary import END, UNKNOWN, Vocabulary
+from moses_feature.phrases.model import save_model
 from moses_feature.runtime.errors import MosesFeatureError, UsageError
 from moses_feature.training.trainer import RunControl
 
@@ -184,6 +186,9 @@ def test_commands(tmp_path, run):
     )
     for arguments in ((), ("--model", "lm", "--table", "t"), ("--model", "lm", "--name", "x")):
         run("system", "add", "moses.ini", "x.ini", *arguments, exit_code=2)
+    save_model(tmp_path / "phrases", random_model())
+    refused = run("system", "add", "moses.ini", "x.ini", "--model", "phrases", exit_code=1).stderr
+    assert "phrases/config.json: expected architecture feed-forward-lm, found rnn-enc" in refused
     assert "not a model directory" in run("model", "score", ".", exit_code=1, stdin=b"").stderr
 
 

@@ -294,6 +294,29 @@ def test_a_forced_translation_has_the_score_of_the_search(tmp_path, limits):
     assert decoder.force(1, (b"x",))[0].words == (b"x",)
 
 
+def test_a_forced_search_takes_the_best_options_first(tmp_path):
+    """The third pop is A: the two best options do not begin the reference, all others are worse."""
+    options = {"p": {"B": 0.9, "A": 0.1}, "q": {"B C D": 0.5, "C D": 0.05, "D": 0.04, "C": 0.03}}
+    table = "".join(
+        f"{source} ||| {target} ||| {score}\n"
+        for source, targets in options.items()
+        for target, score in targets.items()
+    )
+    (tmp_path / "table").write_text(table)
+    (tmp_path / "moses.ini").write_text(
+        f"[feature]\nPhraseDictionaryMemory name=T num-features=1 path={tmp_path}/table\n"
+        "Distortion\n[distortion-limit]\n6\n[weight]\nT= 1\nDistortion0= 0\n"
+    )
+    system = System.of_ini(MosesIni.read(tmp_path / "moses.ini"))
+    found = [
+        EmbeddedDecoder(system, [[b"p", b"q"]], SearchLimits(pops, 9)).force(
+            0, [*b"A B C D".split()]
+        )
+        for pops in (2, 3)
+    ]
+    assert [len(of) for of in found] == [0, 1]
+
+
 def test_table_limit_and_several_tables(tmp_path):
     """The best options by all weighted scores, the language model's estimate among them."""
     toy = make_toy(tmp_path / "toy", types=(), tables=2, options=5)
@@ -547,6 +570,8 @@ def test_types_of_reordering():
     assert ReorderingType.parse(TYPE).features == 6
     assert ReorderingType.parse("mslr-bidirectional-fe-collapseff").features == 2
     assert ReorderingType.parse("mslr-bidirectional-fe-collapseff").scores == 8
+    assert ReorderingType.parse(TYPE).on_target
+    assert not ReorderingType.parse("phrase-msd-backward-f").on_target
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ The models in `data/` have four orders, the highest two pruned. KenLM's `build_b
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import kenlm
@@ -14,6 +15,7 @@ import pytest
 
 from moses_feature.decoder.ngram_model import read_ngram_model
 from moses_feature.moses.language_model import load_kenlm
+from moses_feature.runtime.errors import MosesFeatureError
 
 DATA = Path(__file__).parent / "data"
 WORDS = "the a dog cat sees small old and tree in house runs é nowhere <unk>".split()  # noqa: SIM905
@@ -22,8 +24,27 @@ WORDS = "the a dog cat sees small old and tree in house runs é nowhere <unk>".s
 @pytest.mark.parametrize("begin", [True, False])
 @pytest.mark.parametrize("name", ["arpa", "probing", "trie", "trie-q", "trie-a", "trie-qa"])
 def test_values_and_states_are_those_of_kenlm(name, begin):
+    assert_same_as_kenlm(str(DATA / f"lm.{name}"), begin)
+
+
+def test_backoff_weights_may_be_missing(tmp_path):
+    """Then they are 0, whether longer n-grams begin with these words or not."""
+    path, text = tmp_path / "lm.arpa", (DATA / "lm.arpa").read_text()
+    path.write_text(re.sub(r"\t(0|-0\.[12]\d*)$", "", text, flags=re.MULTILINE))
+    assert_same_as_kenlm(str(path), begin=False)
+
+
+def test_a_file_that_was_cut_is_refused(tmp_path):
+    """Anywhere before the words themselves, which nothing reads."""
+    content = (DATA / "lm.trie-qa").read_bytes()
+    for length in range(136, content.index(b"<unk>"), 44):
+        (tmp_path / "lm").write_bytes(content[:length])
+        with pytest.raises(MosesFeatureError, match="lm: expected a"):
+            read_ngram_model(str(tmp_path / "lm"))
+
+
+def assert_same_as_kenlm(path: str, begin: bool) -> None:
     """States are the same here where they are the same there, and only there."""
-    path = str(DATA / f"lm.{name}")
     ours, theirs = read_ngram_model(path), load_kenlm(path)
     generator, found, back = np.random.default_rng(3), {}, {}
     for _ in range(300):

@@ -117,15 +117,18 @@ class Clone:
 
     Args:
         folder: where it is made.
+
+    Attributes:
+        root: the checkout.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._root = folder.absolute() / "clone"
+        self.root = folder.absolute() / "clone"
         self._folder = folder.absolute()
-        if not self._root.exists():
-            subprocess.run(["git", "clone", "-q", str(ROOT), str(self._root)], check=True)
-        subprocess.run(["git", "checkout", "-q", "."], cwd=self._root, check=True)
-        commits = {_commit(self._root), _commit(ROOT)}
+        if not self.root.exists():
+            subprocess.run(["git", "clone", "-q", str(ROOT), str(self.root)], check=True)
+        subprocess.run(["git", "checkout", "-q", "."], cwd=self.root, check=True)
+        commits = {_commit(self.root), _commit(ROOT)}
         if len(commits) > 1:
             raise SystemExit(f"{folder} is of another commit: {' and '.join(commits)}")
         self._graph = grimp.build_graph("moses_feature", "mert")
@@ -147,9 +150,9 @@ class Clone:
 
     def test(self, mutant: Mutant) -> str:
         """Return what noticed a mutant: a test, an error, or the time. Empty: nothing."""
-        path = self._root / mutant.path
+        path = self.root / mutant.path
         text = path.read_text()
-        path.write_text(mutant.text(self._root))
+        path.write_text(mutant.text(self.root))
         try:
             self._reuse(self._machine_code("mutant"), mutant.path)
             return self._failed("mutant", self._tests(mutant.path))
@@ -161,9 +164,9 @@ class Clone:
         """Return the files with tests for a module, those that import it first."""
         module = _module(path)
         package = next(package for package in TESTS if path.startswith(package))
-        folders = [self._root / "tests" / name for name in TESTS[package]]
+        folders = [self.root / "tests" / name for name in TESTS[package]]
         files = sorted(
-            (f"from {module} import" not in file.read_text(), str(file.relative_to(self._root)))
+            (f"from {module} import" not in file.read_text(), str(file.relative_to(self.root)))
             for folder in folders
             for file in folder.rglob("test_*.py")
         )
@@ -186,7 +189,7 @@ class Clone:
         environment = self._environment(name)
         done = subprocess.run(
             [sys.executable, "-c", code],
-            cwd=self._root,
+            cwd=self.root,
             env=environment,
             check=False,
             capture_output=True,
@@ -199,7 +202,7 @@ class Clone:
         command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider"]
         process = subprocess.Popen(
             [*command, "-m", "not slow", *files],
-            cwd=self._root,
+            cwd=self.root,
             env=self._environment(name),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -218,7 +221,7 @@ class Clone:
         return lines[0] if lines else f"exit code {process.returncode}: {output[-300:]}"
 
     def _environment(self, name: str) -> dict[str, str]:
-        kept = {"NUMBA_CACHE_DIR": str(self._folder / name), "PYTHONPATH": str(self._root)}
+        kept = {"NUMBA_CACHE_DIR": str(self._folder / name), "PYTHONPATH": str(self.root)}
         return {**os.environ, **kept}
 
 
@@ -269,7 +272,7 @@ def main() -> None:
         list(pool.map(test, [mutant for mutant in everything if mutant not in noticed]))
     survivors = [mutant for mutant in everything if not noticed[mutant]]
     for mutant in survivors:
-        print(f"\n{mutant.difference(ROOT)}")
+        print(f"\n{mutant.difference(made[0].root)}")
     print(f"\n{len(everything) - len(survivors)} of {len(everything)} mutants were noticed")
 
 

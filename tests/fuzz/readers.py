@@ -546,7 +546,7 @@ def make_models(folder: Path) -> Path:
     pieces = learn_pieces([b"walking talking", b"quickly over lazy dogs"] * 20, 300, "text")
     network = network_of(TRANSFORMER_SIZES, len(pieces), len(pieces))
     network.initialise(torch.Generator().manual_seed(1))
-    save_model(folder / "sentences", PhraseModel(network, pieces, pieces, WordOptions(), {}))
+    save_model(folder / "sentences", PhraseModel(network, pieces, pieces, WordOptions(), {}, False))
     write_model_files(folder / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
     return folder
 

@@ -81,6 +81,7 @@ def test_probabilities_sum_to_one():
         type(model.target)(model.target.shortlist[:3]),
         model.words,
         {},
+        escaped=False,
     )
     small.network.load_state_dict(
         {

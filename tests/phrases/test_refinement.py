@@ -228,11 +228,13 @@ def test_no_list_is_as_flat_as_that(files):
         objective_of(files, perplexity=5.0)
 
 
-def test_a_run_gains_and_goes_on_to_the_byte(files):
+def test_a_run_gains_and_goes_on_to_the_byte(files, caplog):
+    caplog.set_level("INFO", logger="moses_feature")
     settings = RefineSettings(
         batch_size=2, learning_rate=0.01, updates=30, evaluate_every=6, perplexity=1.7
     )
     refine(data_of(files), settings, files / "whole", CPU)
+    assert f"translations of {len(SOURCES)} sentences, " in caplog.text
     training = load_model(files / "whole").training
     losses = [entry["training_loss"] for entry in training["history"][1:]]
     assert min(losses[1:]) < losses[0] - 0.01

@@ -72,6 +72,7 @@ def test_directions(search_model, tmp_path):
                 search_model.target,
                 search_model.words,
                 {},
+                escaped=False,
                 direction=direction,
             )
             save_model(tmp_path / "m", model)

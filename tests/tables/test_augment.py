@@ -9,9 +9,10 @@ import resource
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ from moses_feature.phrases.model import PhraseModel, load_model, save_model
 from moses_feature.tables import augment as augment_module
 from moses_feature.tables import pipeline
 from moses_feature.tables.columns import ColumnsOfModel, NewColumns
-from moses_feature.tables.parts import PartReader
+from moses_feature.tables.parts import PartOfTable, PartReader
 from moses_feature.tables.settings import PROBABILITY_COLUMN, UNKNOWN_TARGET_COLUMN
 
 
@@ -129,7 +130,8 @@ def test_clipped_scores(run, tmp_path):
     model = random_model(scale=9.0)
     save_model(tmp_path / "wild.model", model)
     (tmp_path / "in").write_bytes(b"a ||| " + b"C noir " * 40 + b"||| 1\n")
-    run("augment-phrase-table", "in", "out", "--model", "wild.model")
+    done = run("augment-phrase-table", "in", "out", "--model", "wild.model")
+    assert "warning: 1 of the new scores" in done.stderr
     assert b"||| 1 3.72008e-44 1\n" in (tmp_path / "out").read_bytes()
     assert json.loads((tmp_path / "out.features.json").read_text())["clipped_scores"] == 1
 
@@ -203,6 +205,7 @@ def test_escapes(run, tmp_path):
         ),
         WordOptions(),
         {},
+        escaped=False,
     )
     save_model(tmp_path / "escaped.model", escaped)
     save_model(tmp_path / "plain.model", plain)
@@ -227,6 +230,20 @@ def test_hierarchical_tables(run, tmp_path, model_directory):
     assert not list(tmp_path.glob("out*"))
     run("augment-phrase-table", "rules", "out", "--model", model_directory, "--hierarchical")
     assert new_columns((tmp_path / "out").read_bytes())[0][1] == 1
+
+
+def test_linked_non_terminals(run, tmp_path, model_directory):
+    """A rule is scored as the phrase pair whose symbols have the numbers of its links."""
+    rule = b"[X][X] [X][X] a [X] ||| [X][X] [X][X] A [X] ||| 1 ||| "
+    (tmp_path / "rules").write_bytes(rule + b"0-0 1-1 2-2\n" + rule + b"0-1 1-0 2-2\n")
+    (tmp_path / "pairs").write_bytes(
+        b"[1] [2] a ||| [1] [2] A ||| 1\n[1] [2] a ||| [2] [1] A ||| 1\n"
+    )
+    run("augment-phrase-table", "rules", "of-rules", "--model", model_directory, "--hierarchical")
+    run("augment-phrase-table", "pairs", "of-pairs", "--model", model_directory)
+    straight, crossed = probabilities(tmp_path / "of-rules")
+    assert straight != crossed
+    assert (straight, crossed) == tuple(probabilities(tmp_path / "of-pairs"))
 
 
 def test_without_a_model_one_is_trained(run, tmp_path):
@@ -255,6 +272,27 @@ def test_without_a_model_one_is_trained(run, tmp_path):
     assert without_new_columns(read_gz(tmp_path / "out.gz")) == TABLES["shared prefixes"]
     assert f"num-features=4 path={tmp_path}/out.gz" in (tmp_path / "new.ini").read_text()
     assert "T= 1 1 0.1 0.1" in (tmp_path / "new.ini").read_text()
+
+
+def test_parts_are_finished_in_their_order_and_few_wait():
+    """A pool that ends each part when the second one after it begins."""
+    parts = [PartOfTable(number, b"", [], 1, 0, "", None) for number in range(20)]
+    futures: list[Future[int]] = [Future() for _ in parts]
+    finished: list[int] = []
+
+    def submit(part: PartOfTable) -> Future[int]:
+        assert part.number - len(finished) <= pool.room
+        for future in futures[: max(part.number - 1, 0)]:
+            if not future.done():
+                future.set_result(0)
+        if part.number == len(parts) - 1:
+            futures[-2].set_result(0)
+            futures[-1].set_result(0)
+        return futures[part.number]
+
+    pool = SimpleNamespace(room=3, submit=submit)
+    augment_module._score(parts, pool, lambda part, _: finished.append(part.number))
+    assert finished == [*range(len(parts))]
 
 
 BAD_LINES = {

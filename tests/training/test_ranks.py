@@ -17,7 +17,7 @@ from moses_feature.training.ranks import Ranks
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = "--batch-size 17 --evaluate-every 10 --seed 1"
+OPTIONS = "--batch-size 17 --evaluate-every 10 --seed 1 --cooldown 0"
 SIZES = "--sizes", "hidden=11 embedding=5 maxout=7 rank=3"
 
 

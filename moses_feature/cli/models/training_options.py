@@ -21,7 +21,7 @@ from moses_feature.phrases.settings import (
 )
 from moses_feature.runtime.errors import UsageError
 from moses_feature.sentences.settings import SentenceData
-from moses_feature.training.settings import LEARNING_RATES, RunSettings
+from moses_feature.training.settings import BUDGETS, LEARNING_RATES, RunSettings
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=PairSizes | LmSizes)
 
 DEFAULTS = TrainingSettings()
+COOLDOWN = 0.15
+"""Of phrase networks that have a budget; 0 and 0.6 were worse (benchmarks/results/training.md)."""
 
 resume_option = option(
     "resume",
@@ -232,8 +234,10 @@ class TrainingOptions:
     def from_options(cls, given: Given) -> TrainingOptions:
         """Pick them from the options of a command."""
         size = SizeOptions.from_options(given)
-        run = TrainingSettings(**given_settings(TrainingSettings, given))
-        return take(cls, given, size=size, run=run)
+        chosen = given_settings(TrainingSettings, given)
+        if chosen.keys() & {*BUDGETS}:
+            chosen.setdefault("cooldown", COOLDOWN)
+        return take(cls, given, size=size, run=TrainingSettings(**chosen))
 
     def settings(self, device: torch.device) -> TrainingSettings:
         """Return the settings of training on a device."""
@@ -292,7 +296,9 @@ training_options = OptionGroup(
         f"{DEFAULTS.optimizer} by default; adadelta is the paper's.",
         within=LEARNING_RATES,
     ),
-    run_options(DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,"),
+    run_options(
+        DEFAULTS, "phrase pairs", "an epoch, 5,000 at most,", {"cooldown": f"{COOLDOWN:g}"}
+    ),
     more_run_options(DEFAULTS, "phrase pairs"),
 )
 

@@ -36,7 +36,8 @@ def choose_system(
     dev: tuple[str, Sequence[str]] | None,
 ) -> None:
     """Build the best system that the time allows, and print what was tried."""
-    from moses_feature.choosing.run import Choosing, ChoosingActions, choose
+    from moses_feature.choosing.inputs import Choosing
+    from moses_feature.choosing.run import ChoosingActions, choose
 
     if settings.osm:
         raise UsageError("--minutes tries an operation sequence model: not with --osm")

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from moses_feature.refining.judge import Verdict
     from moses_feature.tables.augment import AugmentProgress
 
+MANY_CLIPPED = 0.1
+"""The share of new scores below Moses' least one from which a warning says so."""
+
 
 @dataclass(frozen=True)
 class IniOptions:
@@ -316,3 +319,10 @@ def _report(done: AugmentProgress, seconds: float, rate: float) -> None:
         f"{done.unknown_target_words:,} unknown target words",
         err=True,
     )
+    if done.clipped > MANY_CLIPPED * done.written:
+        click.echo(
+            f"warning: {done.clipped:,} of the new scores are Moses' least probability, exp(-100), "
+            "and cannot tell these pairs apart: the network has learnt too little, or was refined "
+            "with a column of nearly no weight",
+            err=True,
+        )

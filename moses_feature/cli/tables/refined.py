@@ -18,15 +18,13 @@ from moses_feature.phrases.table_words import TableWords
 from moses_feature.runtime.errors import UsageError
 from moses_feature.runtime.files import Json
 from moses_feature.tables.settings import AugmentSettings
-from moses_feature.training.settings import RunSettings
+from moses_feature.training.settings import BUDGETS, RunSettings
 
 if TYPE_CHECKING:
     from moses_feature.building.built_text import BuiltText
     from moses_feature.phrases.refinement.lists import RefineData
     from moses_feature.phrases.settings import RefineSettings
     from moses_feature.refining.run import RefiningActions, Report
-
-BUDGETS = ("updates", "epochs", "minutes")
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,8 @@ def train_refined(
 
     _check(training, words)
     run = training.run
-    of_run = {f.name: getattr(run, f.name) for f in fields(RunSettings) if f.name not in BUDGETS}
+    of_budget = (*BUDGETS, "cooldown")
+    of_run = {f.name: getattr(run, f.name) for f in fields(RunSettings) if f.name not in of_budget}
     of_network = {name: value for name, value in vars(training).items() if name != "run"}
     of_network |= {"size": asdict(training.size), "sample": run.sample}
     identity = {"training": of_run, "network": of_network}
