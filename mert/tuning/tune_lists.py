@@ -130,6 +130,11 @@ def tune_lists(
     _, first = pool.add(read_nbest(lists, features, len(references), form))
     if pool.sentences < HALVES:
         raise DataError(f"{lists}: expected lists of {HALVES} sentences and more")
+    if 2 * pool.sentences < len(references):
+        raise DataError(
+            f"{lists}: expected lists of the {len(references):,} sentences of the references, "
+            f"found {pool.sentences:,}"
+        )
     candidates = pool.candidates()
     without_list = pool.of_sentences_without_list()
     best = candidates.statistics[candidates.closest_to_references()].sum(axis=0) + without_list

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.moses.alignments import BETWEEN, links_of, places_of
-from moses_feature.moses.lines import LineReader, parallel_lines
+from moses_feature.moses.lines import BYTE_ORDER_MARK, LineReader, parallel_lines
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, shown
@@ -179,6 +179,8 @@ def read_texts(source: str, target: str, longest: int, ratio: int | None = None)
             pair = [tokens(line) for line in lines]
             for line, reader in zip(lines, readers, strict=True):
                 check_words(line, reader, _FORBIDDEN)
+                if reader.line_number == 1 and line.startswith(BYTE_ORDER_MARK):
+                    raise FormatError(reader.path, "text", "a byte order mark before it", 1)
             why = _reason(len(pair[0]), len(pair[1]), longest, ratio)
             kept.append(not why)
             if why:

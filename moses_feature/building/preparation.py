@@ -50,9 +50,10 @@ class Preparation:
     known: tuple[str, str] | None = None
 
 
-_IN_ADDRESS = r"(?:(?!,https?:)[!#-&(-;=?-Z\[\]_a-z~|])"
+_LATIN = "A-Za-zÀ-ÖØ-öø-ɏ"
+_IN_ADDRESS = rf"(?:(?!,https?:)[!#-&(-;=?@{_LATIN}\[\]_~|])"
 ADDRESSES = (
-    rf"(?<!\w)(?:https?://|www\.){_IN_ADDRESS}*[A-Za-z0-9/_=]",
+    rf"(?<!\w)(?:(?:https?|ftp)://|www\.){_IN_ADDRESS}*[{_LATIN}0-9/_=]",
     r"(?<![\w.+-])[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
 )
 """Patterns of what stays whole: addresses of pages and of mail."""
@@ -86,6 +87,7 @@ class Preparer:
     def tokens(self, line: str) -> str:
         """Return the tokens of a line, one space between them, in their own case."""
         given: dict[str, Any] = {"return_str": True, "escape": True}
+        line = line.removeprefix("\ufeff")  # a byte order mark
         if not self._protects:
             return str(self._tokenizer.tokenize(self._normalizer.normalize(line), **given))
         normal = self._normalizer.normalize(unicodedata.normalize("NFC", line))
@@ -209,11 +211,17 @@ def oddities(text: str, language: str) -> Iterator[str]:
         apostrophes = re.compile(r"\w['’]\w")
         with LineReader(text) as reader:
             lines = sum(bool(apostrophes.search(line)) for line in decoded(reader))
+        code = language.lower().partition("-")[0]
         yield (
             f"{text}: there are no rules for the language {language!r} (expected a code such as "
-            "en): abbreviations are those of English, and apostrophes within words are letters "
-            f"({lines:,} lines). Where they end words, as in French, give the code fr or it; write "
-            "ʼ (U+02BC) for one that is the first or last letter of a word"
+            f"{code if has_rules(code) else 'en'}): abbreviations are those of English"
+            + (
+                f", and apostrophes within words are letters ({lines:,} lines). Where they end "
+                "words, as in French, give the code fr or it; write ʼ (U+02BC) for one that is the "
+                "first or last letter of a word"
+                if lines
+                else ""
+            )
         )
     letters: Counter[str] = Counter()
     with LineReader(text) as reader:

@@ -275,7 +275,7 @@ class _Build:
         self.seconds[what] = round(time.monotonic() - begun, 1)
 
     def _write_alignment(self) -> None:
-        """Write the links of each line, an empty line for one that is left out."""
+        """Write the links of each line, and no links for one that is left out."""
         path = self._alignment_path
         if path.exists():
             return
@@ -285,10 +285,10 @@ class _Build:
             bitext, _ = read_alignment(self.data.alignment, self._texts)
         else:
             bitext = self._align()
-        lines = iter(_links(bitext))
+        lines, none = iter(_links(bitext)), BETWEEN * (bitext.alignments - 1) + b"\n"
         with open_output(path) as file:
             for kept in self._texts.kept.tolist():
-                file.write(next(lines) if kept else b"\n")
+                file.write(next(lines) if kept else none)
         self._note("alignment", begun)
 
     def _align(self) -> Bitext:

@@ -82,11 +82,12 @@ def _weights_of_zero(ini: MosesIni) -> Iterator[Finding]:
     if all(abs(value) < LEAST for _, weights in usual for value in weights.values):
         return  # reported for all of them together
     for name, weights in usual:
-        if not any(weights.values):
+        if max(map(abs, weights.values)) < LEAST:
+            nearly = "nearly " if any(weights.values) else ""
             yield Finding(
                 "warning",
                 f"{ini.path} at line {weights.line_number}",
-                f"all weights of {name} are 0",
+                f"all weights of {name} are {nearly}0",
                 "it takes no part until it is tuned",
                 "give it small positive weights to begin with, 0.1 or 0.2",
             )

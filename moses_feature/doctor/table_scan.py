@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_feature.doctor.finding import Finding, Severity
-from moses_feature.moses.lines import LineReader
+from moses_feature.moses.lines import BYTE_ORDER_MARK, LineReader
 from moses_feature.moses.phrase_table import (
     ALIGNMENT,
     LOWEST_LOG_SCORE,
@@ -44,7 +44,6 @@ LARGEST_SCORE = 3.4028235e38
 PHRASE_PENALTY = b"2.718"
 """A column of old tables: e in every line."""
 LINES_SHOWN = 5
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 REGISTERED_PROPERTIES = frozenset(
     b"Counts SourceLabels TargetConstituentBoundariesLeft "
     b"TargetConstituentBoundariesRightAdjacent TargetPreferences Tree SpanLength "

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from moses_feature.doctor.finding import Finding
-from moses_feature.doctor.table_scan import BYTE_ORDER_MARK, WordsOfTables
-from moses_feature.moses.lines import LineReader
+from moses_feature.doctor.table_scan import WordsOfTables
+from moses_feature.moses.lines import BYTE_ORDER_MARK, LineReader
 from moses_feature.moses.phrase_table import tokens
 from moses_feature.moses.words import escape, unescape
 from moses_feature.networks.vocabulary import is_utf8

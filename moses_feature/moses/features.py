@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, zip_longest
@@ -177,9 +178,10 @@ class FeatureSet:
         if len(words) == len(labels) + len(places) and all(
             words[place] == label for place, label in labels
         ):
-            values = [float(words[place]) for place in places]
-            if all(map(math.isfinite, values)) and b"_" not in text:
-                return values  # else the other way says what is wrong
+            with suppress(ValueError):  # the other way says what is wrong
+                values = [float(words[place]) for place in places]
+                if all(map(math.isfinite, values)) and b"_" not in text:
+                    return values
         by_name = labelled_values(text)
         expected = {f.name: sum(f.tuneable) for f in self.functions if any(f.tuneable)}
         found = {name: len(values) for name, values in by_name.items()}

@@ -22,6 +22,7 @@ from moses_feature.moses.phrase_table import tokens
 from moses_feature.runtime.errors import DataError, FormatError, MosesFeatureError, shown
 from moses_feature.runtime.files import STANDARD_STREAM, Json, is_compressed
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_LINE = 1 << 20
 """The most bytes of a line, its end counted: more than sentences and scores need."""
 BLOCK = 1 << 22

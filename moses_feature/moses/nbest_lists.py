@@ -133,9 +133,8 @@ class NbestLine:
         """
         try:
             return labelled_values(self.fields[VALUES])
-        except ValueError:
-            expected = "Name= value …, a blank behind each ="
-            raise self.error(expected, shown(self.fields[VALUES])) from None
+        except ValueError as error:
+            raise self._of_bad_value(error) from None
 
     def values(self, features: FeatureSet) -> Floats:
         """Return the values of tuneable features, in their order.
@@ -145,10 +144,15 @@ class NbestLine:
         """
         try:
             return np.array(features.values(self.fields[VALUES]))
-        except ValueError:
-            raise self.error(EXPECTED, shown(self.fields[VALUES])) from None
+        except ValueError as error:
+            raise self._of_bad_value(error) from None
         except MosesFeatureError as error:
             raise DataError(f"{self.where}: {error}") from None
+
+    def _of_bad_value(self, error: ValueError) -> FormatError:
+        """Return an error that shows a value, as `labelled_values` found it."""
+        (word,) = error.args
+        return self.error("Name= value …: finite numbers, a blank behind each =", shown(word))
 
     @property
     def where(self) -> str:

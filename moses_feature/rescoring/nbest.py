@@ -167,8 +167,8 @@ def read_weights(path: str | Path) -> dict[str, tuple[float, ...]]:
             and all(NUMBER.fullmatch(word) and math.isfinite(float(word)) for word in words[1:])
         )
         if not good or name in weights:
-            expected = "a line like Name= 0.2 0.2, each name once"
-            raise FormatError(path, expected, shown(line), number)
+            expected = "a line like Name= 0.2 0.2, finite numbers, each name once"
+            raise FormatError(path, expected, shown(line.rstrip()), number)
         weights[name] = tuple(map(float, words[1:]))
     return weights
 

@@ -62,6 +62,8 @@ def test_texts_are_prepared_as_moses_prepares_them(run):
         ("www.foo.com.", "www.foo.com ."),
         ("http://x.org/a,http://y.org/b", "http://x.org/a , http://y.org/b"),
         ('<a href="http://x.org/a">', "&lt; a href = &quot; http://x.org/a &quot; &gt;"),
+        ("https://es.x.org/Perú/é=á.", "https://es.x.org/Perú/é=á ."),
+        ("ftp://x.org/a", "ftp://x.org/a"),
         ("http://x.org/a看", "http://x.org/a 看"),
         ("awww.that", "awww.that"),
     ],
@@ -106,6 +108,10 @@ def test_systems_of_before_prepare_as_they_did():
     assert Preparer(Preparation("es", "keep", protects=False))("jẹ́ a@b.c") == "jẹ ́ a @ b.c"
 
 
+def test_a_byte_order_mark_is_no_word():
+    assert Preparer(Preparation("es", "keep"))("\ufeffhola .") == "hola ."
+
+
 def test_what_is_odd_about_raw_texts(tmp_path):
     (tmp_path / "tar").write_text("bi'chígi ko\nnapu\nbi’a\n")
     (tmp_path / "th").write_text("สวัสดีครับ\n")
@@ -114,6 +120,9 @@ def test_what_is_odd_about_raw_texts(tmp_path):
     assert "no rules for the language 'tar'" in said
     assert "(2 lines)" in said
     assert [*oddities(str(tmp_path / "es"), "es")] == []
+    [said] = oddities(str(tmp_path / "es"), "ES-mx")
+    assert "(expected a code such as es): abbreviations are those of English" in said
+    assert "apostrophes" not in said
     [said] = oddities(str(tmp_path / "th"), "es")
     assert "Thai letters: this script has no spaces" in said
 

@@ -159,6 +159,7 @@ BAD = [
     ),
     ("en", lambda text: "\n" * text.count("\n"), "en: expected sentence pairs, found none"),
     ("fr", lambda _: Path("en").read_text(), "fr: expected translations, found the same sentences"),
+    ("fr", lambda text: f"\ufeff{text}", "fr at line 1: expected text, found a byte order mark"),
 ]
 
 
@@ -266,6 +267,19 @@ def test_several_alignments_are_as_the_text_several_times(run):
     for name in ("lm.arpa.gz", "operations.arpa.gz"):
         assert read(Path("several", name)) == read(Path("one", name))
     assert read_gz(Path("several/aligned.given.gz")).decode() == both
+
+
+@pytest.mark.usefixtures("texts")
+def test_pairs_that_are_left_out_have_as_many_alignments(run):
+    links = Path("links").read_text().splitlines()
+    Path("both").write_text("".join(f"{of}\t{of}\n" for of in links))
+    en = Path("en").read_text().splitlines()
+    Path("en").write_text("".join(f"{line}\n" for line in [*en[:3], " ".join("x" * 30), *en[4:]]))
+    words = "--alignment", "both", "--order", 2, "--max-length", 20
+    run("system", "build", "en", "fr", "s", *words)
+    written = read_gz(Path("s/aligned.given.gz")).decode().splitlines()
+    assert written[3] == "\t"
+    assert written[4] == f"{links[4]}\t{links[4]}"
 
 
 @pytest.mark.usefixtures("texts")

@@ -78,6 +78,10 @@ def test_train_and_describe(run, tmp_path):
     assert load_model(tmp_path / "my.model").training["history"][-1]["update"] == 6
     result = run("model", "train", "none", "other.model", exit_code=1)
     assert "Error: none: No such file" in result.stderr
+    refused = run("describe", "pairs", exit_code=1).stderr
+    assert "pairs: expected a model, a system or a moses.ini, found no [feature]" in refused
+    refused = run("text", "prepare", "nowhere", stdin=b"", exit_code=1).stderr
+    assert refused == "Error: nowhere/system.json: No such file or directory\n"
 
 
 @pytest.mark.slow

@@ -439,6 +439,10 @@ def a_weight_of_zero() -> None:
     change("moses.ini", "LM0= 0.5\n", "LM0= 0\n")
 
 
+def a_tiny_weight() -> None:
+    change("moses.ini", "LM0= 0.5\n", "LM0= 1e-39\n")
+
+
 def a_long_sentence() -> None:
     lines = Path("dev.en").read_text().splitlines()
     other = Path("dev.fr").read_text().splitlines()
@@ -518,6 +522,7 @@ FAILURES = [
     (a_text_that_is_not_there, "problem", "dev.en: No such file or directory"),
     (no_weight_of_the_model, "problem", "no weights for LM0"),
     (a_weight_of_zero, "warning", "all weights of LM0 are 0"),
+    (a_tiny_weight, "warning", "all weights of LM0 are nearly 0"),
     (a_long_sentence, "warning", "dev.en at line 60: 1 sentence of more than 100 words"),
     (no_path, "problem", "no path= of LM0"),
     (no_table, "problem", "no phrase table"),

@@ -112,6 +112,7 @@ def test_start_weights_and_seeds():
     [
         (None, "\n" * 60, "reference: expected sentences, found no word"),
         (None, "x\n" * 60, "BLEU of the best translations of all lists is 0.00"),
+        (None, "w1\n" * 200, "expected lists of the 200 sentences of the references, found 59"),
         (None, "w1\n" * 59, "lists at line 581: expected a sentence from 58 to 58, found 59"),
         ("0 ||| a  ||| LM0= 1 ||| 0\n", None, "expected lists of 2 sentences and more"),
         ("0 ||| a  |||  ||| 0\n", None, "lists at line 1: expected features"),

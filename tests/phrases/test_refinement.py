@@ -272,7 +272,10 @@ def no_segmentation(line: bytes) -> bytes:
             "found LM0:0",
         ),
         (lambda line: line.replace(b"-1.5", b"x"), "line 1: expected sentence"),
-        (lambda line: line.replace(b"LM0= ", b"LM0= x"), "line 1: expected sentence"),
+        (
+            lambda line: line.replace(b"LM0= ", b"LM0= x"),
+            "line 1: expected Name= value .* found .x-2.0",
+        ),
         (lambda line: line.replace(b"||| 0", b"||| 7"), "expected phrases that cover 3 source"),
         (lambda line: b"9" + line, "line 1: expected a sentence from 0 to 4, found 90"),
     ],

@@ -101,7 +101,7 @@ def test_weights_put_the_lists_in_a_new_order(lists):
         (b"0 ||| A  ||| LM0= -1 ||| nan\n", None, r"expected sentence \|\|\| words"),
         (b"0 ||| A  ||| LM0= -1e999 ||| -1\n", {"LM0": (1.0,), "N0": (0.0,)}, "Name= value"),
         (b"0 ||| A  ||| LM0= x ||| -1\n", {"LM0": (1.0,)}, "expected Name= value"),
-        (b"0 ||| A  ||| LM0=-1 ||| -1\n", None, "line 1: expected Name= value …, a blank behind"),
+        (b"0 ||| A  ||| LM0=-1 ||| -1\n", None, "line 1: expected Name= value …: finite"),
         (b"0 ||| A  ||| d: 0 lm: -14 ||| -1\n", None, "line 1: expected Name= value"),
         (b"0 ||| A  ||| = -1 ||| -1\n", None, "line 1: expected Name= value"),
     ],
@@ -138,6 +138,8 @@ def test_the_best_translations(tmp_path, run):
     (tmp_path / "weights").write_text("LM0= 1\nTM0= 0.5 0\n")
     run("list", "rescore", "lists", "out", "--weights", "weights", "--one-best", "best")
     assert (tmp_path / "best").read_bytes() == b"C\n\n\n"
+    run("list", "rescore", "lists", "same", "--one-best", "as-they-are")
+    assert (tmp_path / "same").read_bytes() == (tmp_path / "lists").read_bytes()
     run("list", "rescore", "lists", "out", "--weights", "weights", "--one-best", "best.gz")
     assert gzip.decompress((tmp_path / "best.gz").read_bytes()) == b"C\n\n\n"
     run(
@@ -186,7 +188,7 @@ def test_the_command(tmp_path, run):
     expected = run("model", "score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --model, --weights or --format"),
+        ((), "expected --model, --weights, --one-best, or a --format to read"),
         (("--model", model_directory), "expected --source"),
         (("--model", "lm", "--model", "lm"), "expected different names"),
     ):

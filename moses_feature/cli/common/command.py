@@ -93,7 +93,10 @@ class Command(click.Command):
         except (MosesFeatureError, OSError) as error:
             if DEBUG in os.environ or isinstance(error, BrokenPipeError):
                 raise
-            click.echo(f"Error: {printable(str(error))}", err=True)
+            said = f"{error}"
+            if isinstance(error, OSError) and error.filename and error.strerror:
+                said = f"{error.filename}: {error.strerror}"
+            click.echo(f"Error: {printable(said)}", err=True)
             ctx.exit(error.exit_code if isinstance(error, MosesFeatureError) else 1)
 
 

@@ -82,8 +82,8 @@ def rescore_command(
     from moses_feature.rescoring.one_best import OneBest
     from moses_feature.rescoring.source import SourceText
 
-    if not (models or weights is not None or form != MOSES):
-        raise UsageError("expected --model, --weights or --format")
+    if not (models or weights is not None or form != MOSES or one_best is not None):
+        raise UsageError("expected --model, --weights, --one-best, or a --format to read")
     named_models = [named_model(model) for model in models]
     for _, path in named_models:
         _, unmarked = split_mark(path)

@@ -39,6 +39,8 @@ def describe_system(path: Path) -> Iterator[tuple[str, str]]:
 def _of_ini(system: SystemDirectory) -> Iterator[tuple[str, str]]:
     """Yield the features with their weights."""
     ini = system.moses_ini()
+    if not ini.features:
+        raise FormatError(ini.path, "a model, a system or a moses.ini", "no [feature] section")
     yield "ini", str(ini.path)
     for feature in ini.features:
         weights = ini.weights.get(feature.name)
