@@ -116,7 +116,8 @@ def examine(
             scans.append(scan)
             say(_size(scan))
     if scans and len(scans) == len(ini.tables()) and all(scan.whole for scan in scans):
-        yield from _compare(WordsOfTables.of_tables(scans), of_input, of_references, say)
+        words = WordsOfTables.of_tables(scans)
+        yield from _compare(words, of_input, of_references, directory.built, say)
     elif text is not None:
         yield Finding(
             "note",
@@ -321,19 +322,26 @@ def _check_description(scan: TableScan) -> Iterator[Finding]:
 
 
 def _compare(
-    words: WordsOfTables, of_input: Texts, of_references: Texts, say: Callable[[str], None]
+    words: WordsOfTables,
+    of_input: Texts,
+    of_references: Texts,
+    built: Path | None,
+    say: Callable[[str], None],
 ) -> Iterator[Finding]:
     """Compare texts with completely read tables, unless only one of the two has factors."""
     of_tables = [list(words.source)], [list(words.target)]
     factored = any(map(is_factored, (*of_tables, *of_input.values(), *of_references.values())))
     findings: list[Finding] = []
+    prepared_by = None
+    if built is not None and (built / SYSTEM).is_file():
+        prepared_by = built if read_json(built / SYSTEM, WHAT).get("preparation") else None
     sides: tuple[tuple[Texts, Side], ...] = ((of_input, "source"), (of_references, "target"))
     for texts, side in sides:
         for path, sentences in texts.items():
             share = known_share(sentences, words.source if side == "source" else words.target)
             say(f"{path}: {100 * share:.1f}% of its words are known")
             if not factored:
-                findings += check_known(path, sentences, words, side)
+                findings += check_known(path, sentences, words, side, prepared_by)
     yield from findings
     if factored or findings:
         return

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from moses_feature.doctor.finding import Finding
@@ -42,9 +43,21 @@ def known_share(sentences: Sequence[Sentence], known: Collection[bytes]) -> floa
 
 
 def check_known(
-    path: str, sentences: Sequence[Sentence], tables: WordsOfTables, side: Side
+    path: str,
+    sentences: Sequence[Sentence],
+    tables: WordsOfTables,
+    side: Side,
+    prepared_by: Path | None,
 ) -> Iterator[Finding]:
-    """Yield why words of a text are unknown to the side of the tables with its language."""
+    """Yield why words of a text are unknown to the side of the tables with its language.
+
+    Args:
+        path: the text.
+        sentences: its sentences.
+        tables: the words of the tables.
+        side: of the tables.
+        prepared_by: the system that prepares raw texts; None for one of tokenised texts.
+    """
     known, other = tables.source, tables.target
     if side == "target":
         known, other = other, known
@@ -58,6 +71,9 @@ def check_known(
     if side == "target":
         effect = "what the decoder can write is not in the references: BLEU is low whatever it does"
     best, remedy, explained = _explained(unknown, known)
+    if prepared_by is not None:
+        of_side = " --side target" if side == "target" else ""
+        remedy = f"raw text is prepared by moses-feature text prepare {prepared_by}{of_side}"
     in_other = sum(word in other for word in words) / len(words)
     few = share < FEW_KNOWN
     if few and in_other > max(FEW_KNOWN, 1.2 * share):
