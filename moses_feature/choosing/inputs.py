@@ -20,7 +20,8 @@ HELD_OUT, MOST_HELD_OUT, FEWEST_HELD_OUT = 0.1, 1_000, 100
 """The share of the sentence pairs in each held-out part, and the most and the fewest of them."""
 TOO_FEW = "too few to choose by; without --minutes, a system is built and not tuned"
 CLEARLY_MORE = 1.5
-"""How many times as many words of a development set the text of the other language has."""
+"""A development set of which the text of the other language knows so many times as many words as
+that of its own is refused."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ def check_size(path: str | Path, found: int) -> None:
 def _check_languages(task: Choosing, dev: tuple[str, str]) -> None:
     """Refuse a development set whose words are rather those of the other language."""
     texts = task.data.source, task.data.target
-    known = [{word for line in lines_of(path) for word in line.lower().split()} for path in texts]
-    for path, own in zip(dev, (0, 1), strict=True):
-        words = [word for line in lines_of(path) for word in line.lower().split()]
+    known = [set(_words(path)) for path in texts]
+    for own, path in enumerate(dev):
+        words = list(_words(path))
         shares = [sum(word in of for word in words) / max(len(words), 1) for of in known]
         if shares[1 - own] > CLEARLY_MORE * shares[own]:
             raise MosesFeatureError(
@@ -99,6 +100,11 @@ def _check_languages(task: Choosing, dev: tuple[str, str]) -> None:
                 f"its words, found {shares[1 - own]:.0%} of them in {texts[1 - own]}: are the "
                 "languages swapped?"
             )
+
+
+def _words(path: str) -> Iterator[bytes]:
+    """Yield the words of a text, raw or not: what blanks divide, in lower case."""
+    return (word for line in lines_of(path) for word in line.lower().split())
 
 
 def lines_of(path: str | Path) -> Iterator[bytes]:

@@ -73,7 +73,7 @@ def check_known(
     best, remedy, explained = _explained(unknown, known)
     if prepared_by is not None:
         of_side = " --side target" if side == "target" else ""
-        remedy = f"raw text is prepared by moses-feature text prepare {prepared_by}{of_side}"
+        remedy += f" (raw text is prepared by moses-feature text prepare {prepared_by}{of_side})"
     in_other = sum(word in other for word in words) / len(words)
     few = share < FEW_KNOWN
     if few and in_other > max(FEW_KNOWN, 1.2 * share):

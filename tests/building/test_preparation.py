@@ -45,7 +45,7 @@ def test_texts_are_prepared_as_moses_prepares_them(run):
     tokens = run("translate", "s", "--tokens", stdin=b"a cat\n").stdout
     assert translate("s", ["a cat"], as_tokens=True) == tokens.splitlines()
     raw_text = run("doctor", "s", "--source", "en", exit_code=1).stdout
-    assert "raw text is prepared by moses-feature text prepare s\n" in raw_text
+    assert "raw text is prepared by moses-feature text prepare s)\n" in raw_text
     described = run("describe", "s").stdout
     assert re.search("built of +en and fr\n", described)
     assert re.search("of these +18 sentence pairs with", described)

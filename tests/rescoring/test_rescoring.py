@@ -138,7 +138,8 @@ def test_the_best_translations(tmp_path, run):
     (tmp_path / "weights").write_text("LM0= 1\nTM0= 0.5 0\n")
     run("list", "rescore", "lists", "out", "--weights", "weights", "--one-best", "best")
     assert (tmp_path / "best").read_bytes() == b"C\n\n\n"
-    run("list", "rescore", "lists", "same", "--one-best", "as-they-are")
+    done = run("list", "rescore", "lists", "same", "--one-best", "as-they-are")
+    assert "translations, as they were\n" in done.stderr
     assert (tmp_path / "same").read_bytes() == (tmp_path / "lists").read_bytes()
     run("list", "rescore", "lists", "out", "--weights", "weights", "--one-best", "best.gz")
     assert gzip.decompress((tmp_path / "best.gz").read_bytes()) == b"C\n\n\n"
@@ -188,7 +189,7 @@ def test_the_command(tmp_path, run):
     expected = run("model", "score", model_directory, stdin=b"a b\tA B\n").stdout
     assert float(first[8]) == pytest.approx(float(expected), abs=1e-4)
     for arguments, message in (
-        ((), "expected --model, --weights, --one-best, or a --format to read"),
+        ((), "expected --model, --weights, --one-best, --reference, or a --format"),
         (("--model", model_directory), "expected --source"),
         (("--model", "lm", "--model", "lm"), "expected different names"),
     ):

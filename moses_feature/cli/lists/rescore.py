@@ -82,8 +82,8 @@ def rescore_command(
     from moses_feature.rescoring.one_best import OneBest
     from moses_feature.rescoring.source import SourceText
 
-    if not (models or weights is not None or form != MOSES or one_best is not None):
-        raise UsageError("expected --model, --weights, --one-best, or a --format to read")
+    if not any((models, weights, form != MOSES, one_best, references)):
+        raise UsageError("expected --model, --weights, --one-best, --reference, or a --format")
     named_models = [named_model(model) for model in models]
     for _, path in named_models:
         _, unmarked = split_mark(path)
@@ -105,9 +105,10 @@ def rescore_command(
     with NbestReader(lists, form) as reader:
         rescored = rescore(reader, scorers, of_file, cores())
         lines = _write(reader, rescored, output, one_best, first)
-    what = "a new order" if weights else f"lines in Moses' format, from {form}"
-    names = ", ".join(scorer.name for scorer in scorers) or what
-    click.echo(f"{output}: {lines:,} translations, now with {names}", err=True)
+    what = "in a new order" if weights else "as they were" if form == MOSES else f"from {form}"
+    if scorers:
+        what = f"now with {', '.join(scorer.name for scorer in scorers)}"
+    click.echo(f"{output}: {lines:,} translations, {what}", err=True)
     if unasked := text.unasked():
         where = f"{source} at line {unasked[0] + 1}"
         click.echo(f"{where}: the first of {len(unasked):,} sentences without a list", err=True)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from moses_feature.tables.augment import AugmentProgress
 
 MANY_CLIPPED = 0.1
-"""The share of new scores below Moses' least one from which a warning says so."""
+"""A warning says so if more scores than this share of the lines are below Moses' least one."""
 
 
 @dataclass(frozen=True)
