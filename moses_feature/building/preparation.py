@@ -18,7 +18,6 @@ from moses_feature.building.spelling import Spelling
 from moses_feature.moses.ini import SYSTEM
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.system_directory import WHAT, changed_files
-from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, install
 from moses_feature.runtime.files import Json, open_output, whole_file
 from moses_feature.runtime.json_files import member, read_json
@@ -38,8 +37,8 @@ class Preparation:
         protects: letters and their marks are composed where they can be (NFC), and addresses and
             words with other marks stay whole. Systems of version 0.2 do not do so.
         apostrophes: those between letters are letters, as in a language without rules.
-        known: the files of the words that a system knows, of the source and the target language,
-            like which unknown words are spelt; None for text that a system is built of.
+        known: the texts that a system was built of, whose words unknown and rare ones of the source
+            language are spelt like; None for text that a system is built of.
     """
 
     language: str
@@ -60,11 +59,10 @@ ADDRESSES = (
 
 
 class Preparer:
-    """Prepares lines of raw text; free of files but for the truecaser and the known words.
+    """Prepares lines of raw text; free of files but for the truecaser and the known texts.
 
     Raises:
         MosesFeatureError: sacremoses is not installed, or a file cannot be read.
-        FormatError: a file of known words is damaged.
     """
 
     def __init__(self, preparation: Preparation) -> None:
@@ -82,7 +80,7 @@ class Preparer:
             self._truecaser = MosesTruecaser(preparation.truecaser)
         self._spelling: Spelling | None = None
         if preparation.known is not None:
-            self._spelling = Spelling(*(Vocabulary.load(Path(of)) for of in preparation.known))
+            self._spelling = Spelling(*map(Path, preparation.known))
 
     def tokens(self, line: str) -> str:
         """Return the tokens of a line, one space between them, in their own case."""
@@ -120,7 +118,7 @@ class Preparer:
         return self._spelling(cased) if self._spelling is not None else cased
 
     def spelt(self) -> dict[str, str]:
-        """Return the unknown words so far, and the known ones that they were spelt like."""
+        """Return the words so far that were spelt otherwise, and how they last were."""
         return self._spelling.spelt() if self._spelling is not None else {}
 
     def _cased(self, tokens: str) -> str:
@@ -282,7 +280,7 @@ def preparation_of(content: Json, side: str, directory: Path) -> Preparation:
     apostrophes = member({"apostrophes": False, **found}, "apostrophes", bool, path, WHAT)
     truecaser = member(found, "truecaser", str | None, path, WHAT)
     known = member({"known": None, **found}, "known", tuple[str, str] | None, path, WHAT)
-    words = "the known words"
+    text = "the text"
 
     def made(name: str, what: str) -> str:
         file = directory / name
@@ -298,5 +296,5 @@ def preparation_of(content: Json, side: str, directory: Path) -> Preparation:
         None if truecaser is None else made(truecaser, "the truecaser"),
         protects,
         apostrophes,
-        None if known is None else (made(known[0], words), made(known[1], words)),
+        None if known is None else (made(known[0], text), made(known[1], text)),
     )

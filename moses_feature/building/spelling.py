@@ -1,4 +1,4 @@
-"""Unknown words, spelt like the nearest word that a system knows.
+"""Unknown words, spelt like the nearest words that a system knows.
 
 A small corpus has few forms of a word, and often several spellings. Decoders copy unknown words,
 which is right for names, and wrong for all else.
@@ -7,73 +7,96 @@ which is right for names, and wrong for all else.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import takewhile
+from collections.abc import Iterable
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.moses.lines import LineReader
-from moses_feature.moses.phrase_table import tokens
-from moses_feature.networks.vocabulary import Vocabulary
 
-LETTERS_AN_EDIT = 4
-"""Letters of an unknown word for each letter that may differ; one may in all."""
+LETTERS_AN_EDIT = 3
+"""Letters of a word for each letter that may differ; one may in all."""
 SHORTEST, LONGEST = 4, 40
-"""Letters of an unknown word; known ones may be a letter shorter."""
+"""Letters of a word that is spelt otherwise; near ones may be a letter shorter."""
 REMEMBERED = 100_000
-"""Unknown words whose spelling is kept, for what comes again."""
+"""Unknown words whose near ones are kept, for what comes again."""
 APART = frozenset("&@/.<>")
 """Characters of addresses and escaped characters."""
+END = ""
+"""What stands before the first word of a sentence, and behind the last one."""
 
 
 class Spelling:
     """Spells unknown words of the source language.
 
-    The nearest known word has the fewest letters inserted, deleted or replaced (Levenshtein 1966);
-    of several, the one with the longest common beginning, then the most frequent one. A word stays
-    as it is if the target language knows it, or has one that is as near: it is likely to be a name
-    or a loan word, to be copied. So do short words, and those with digits.
+    The nearest known words have the fewest letters inserted, deleted or replaced (Levenshtein
+    1966). Of these an unknown word is spelt like the one that the text has beside most of its two
+    neighbours; of several, the one with the longest common beginning, then the most frequent one. A
+    word stays as it is if the target language knows it, or has one that is as near: it is likely to
+    be a name or a loan word, to be copied. So do short words, and those with digits.
 
     Args:
-        source, target: all words that the system knows, escaped.
+        source, target: the texts that the system was built of, escaped, a sentence on each line.
     """
 
-    def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
-        self._source, self._target = _Words(source), _Words(target)
+    def __init__(self, source: Path, target: Path) -> None:
+        sentences = [*_sentences(source)]
+        counts = Counter(chain.from_iterable(sentences))
+        self._beside = {*chain.from_iterable(pairwise((END, *of, END)) for of in sentences)}
+        self._source = _Words(counts)
+        self._target = _Words(Counter(chain.from_iterable(_sentences(target))))
         self._known = {*self._source.ranks, *self._target.ranks}
+        self._near: dict[str, list[str]] = {}
         self._spelt: dict[str, str] = {}
 
     def __call__(self, tokens: str) -> str:
-        """Return tokens with a space between them, the unknown ones spelt like known ones."""
-        return " ".join(map(self._word, tokens.split(" ")))
+        """Return tokens with a space between them, some spelt like known ones."""
+        words = [END, *tokens.split(" "), END]
+        for place, word in enumerate(words[1:-1], 1):
+            if word not in self._known and (near := self._nearest(word)):
+                spelt = self._fitting(near, words[place - 1], words[place + 1])
+                words[place] = self._spelt[word] = spelt
+        return " ".join(words[1:-1])
 
     def spelt(self) -> dict[str, str]:
-        """Return the unknown words so far that were spelt otherwise, and how."""
-        return {word: spelt for word, spelt in self._spelt.items() if word != spelt}
+        """Return the unknown words so far that were spelt otherwise, and how they last were."""
+        return self._spelt
 
-    def _word(self, word: str) -> str:
-        if word in self._known:
-            return word
-        if word not in self._spelt:
-            if len(self._spelt) == REMEMBERED:
+    def _nearest(self, word: str) -> list[str]:
+        """Return the known words that an unknown one may be spelt like, the best first."""
+        if word not in self._near:
+            if len(self._near) == REMEMBERED:
+                self._near.clear()
                 self._spelt.clear()
-            self._spelt[word] = self._nearest(word)
-        return self._spelt[word]
+            self._near[word] = self._looked_up(_plain(word))
+        return self._near[word]
 
-    def _nearest(self, word: str) -> str:
-        plain = _plain(word)
-        if not _has_letters(plain, SHORTEST):
-            return word
-        edits, nearest = self._source.nearest(plain)
-        return nearest if edits < self._target.nearest(plain)[0] else word
+    def _looked_up(self, word: str) -> list[str]:
+        if not _has_letters(word, SHORTEST):
+            return []
+        edits, near = self._source.nearest(word)
+        return near if edits < self._target.nearest(word)[0] else []
+
+    def _fitting(self, near: list[str], before: str, after: str) -> str:
+        """Return the first word that the text has beside most of two neighbours."""
+
+        def neighbours(word: str) -> int:
+            return ((before, word) in self._beside) + ((word, after) in self._beside)
+
+        return max(near, key=neighbours)
 
 
 class _Words:
-    """Words of a language, to find the nearest ones among them."""
+    """Words of a text, to find the nearest ones among them.
 
-    def __init__(self, words: Vocabulary) -> None:
-        self.ranks = {word.decode(): rank for rank, word in enumerate(words.shortlist)}
+    Args:
+        counts: how often the text has each word.
+    """
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self.ranks = {word: rank for rank, (word, _) in enumerate(counts.most_common())}
         fit = (word for word in self.ranks if _has_letters(_plain(word), SHORTEST - 1))
         self._words = sorted(fit, key=lambda of: len(_plain(of)))
         self._plain = [*map(_plain, self._words)]
@@ -82,10 +105,10 @@ class _Words:
         for column, of in enumerate(self._plain):
             self._letters[: len(of), column] = [*map(ord, of)]
 
-    def nearest(self, word: str) -> tuple[int, str]:
-        """Return the edits between a word and the nearest one, and that one.
+    def nearest(self, word: str) -> tuple[int, list[str]]:
+        """Return the edits between a word and the nearest ones, and these, the best first.
 
-        If none is near, return more edits than any that is near has, and the word.
+        If none is near, return more edits than any that is near has, and none.
         """
         most = max(1, len(word) // LETTERS_AN_EDIT)
         bounds = len(word) - most, len(word) + most + 1
@@ -93,13 +116,13 @@ class _Words:
         found = edits(word, self._letters[: bounds[1] - 1, first:end], self._lengths[first:end])
         least = int(found.min(initial=most + 1))
         if least > most:
-            return LONGEST, word
-        near = first + np.flatnonzero(found == least)
+            return LONGEST, []
+        near = (first + np.flatnonzero(found == least)).tolist()
 
         def preference(of: int) -> tuple[int, int]:
-            return _common(word, self._plain[of]), -self.ranks[self._words[of]]
+            return -_common(word, self._plain[of]), self.ranks[self._words[of]]
 
-        return least, self._words[max(near.tolist(), key=preference)]
+        return least, [self._words[of] for of in sorted(near, key=preference)]
 
 
 def edits(word: str, letters: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.int8]:
@@ -140,8 +163,7 @@ def _common(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def words_of(text: Path) -> Vocabulary:
-    """Return all words of an escaped text; of equally frequent ones, the earlier one is first."""
+def _sentences(text: Path) -> Iterable[list[str]]:
     with LineReader(text) as reader:
-        counts = Counter(word for line in reader for word in tokens(line))
-    return Vocabulary(tuple(word for word, _ in counts.most_common()))
+        for line in reader:
+            yield line.decode().rstrip("\r\n").split(" ")

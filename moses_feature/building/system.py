@@ -28,7 +28,6 @@ from moses_feature.building.preparation import (
     preparation_of,
 )
 from moses_feature.building.settings import MOST_RATIO, SMALL, Aligner, BuildSettings
-from moses_feature.building.spelling import words_of
 from moses_feature.building.start_ini import start_ini
 from moses_feature.building.tables import Tables
 from moses_feature.moses.alignments import BETWEEN
@@ -60,7 +59,7 @@ BUILD = "build.json"
 PHRASES, LEXICAL = "phrase-table.gz", ("lex.f2e", "lex.e2f")
 MODEL, OPERATIONS = "lm.arpa.gz", "operations.arpa.gz"
 PREPARED, TRUECASER, PREPARATION = "text.{}.gz", "truecase.{}", "preparation.json"
-MODEL_TEXT, KNOWN_WORDS = "text.model-{}.gz", "words.{}"
+MODEL_TEXT = "text.model-{}.gz"
 SIDES = ("source", "target")
 
 
@@ -211,11 +210,8 @@ class _Build:
         if not facts.exists():
             return False
         sides = read_json(facts, "how texts were prepared").values()
-        named = [
-            name for of in sides for name in (of.get("truecaser"), *of.get("known", ())) if name
-        ]
-        files = [*self._tokenised, *(self.directory / name for name in named)]
-        return all(file.exists() for file in files)
+        truecasers = [self.directory / of["truecaser"] for of in sides if of.get("truecaser")]
+        return all(file.exists() for file in (*self._tokenised, *truecasers))
 
     def _prepare(self, languages: tuple[str, str]) -> None:
         """Prepare both raw texts at the same time."""
@@ -244,10 +240,7 @@ class _Build:
             with LineReader(files[0]) as reader:
                 pairs = sum(1 for _ in reader)
             if pairs < SMALL:
-                known = [KNOWN_WORDS.format(side) for side in SIDES]
-                for text, name in zip(files, known, strict=True):
-                    words_of(text).save(self.directory / name)
-                found[0]["known"] = known
+                found[0]["known"] = [file.name for file in files]
             write_json(facts, dict(zip(SIDES, found, strict=True)))
             self._note("preparing", begun)
         self.preparation = read_json(facts, "how texts were prepared")

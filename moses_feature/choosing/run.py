@@ -30,7 +30,7 @@ from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.building.language_model import write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
 from moses_feature.building.preparation import Preparation, Preparer, decoded, preparation_of
-from moses_feature.building.spelling import Spelling, words_of
+from moses_feature.building.spelling import Spelling
 from moses_feature.building.start_ini import OPERATION_MODEL, OPERATION_WEIGHTS, operation_line
 from moses_feature.building.system import SIDES, BuildData, build
 from moses_feature.choosing.inputs import (
@@ -229,7 +229,7 @@ class _Choice:
             self._prepare_dev(*task.dev)
         self._warn_of_seen()
         if task.data.languages and self._preparation(SIDES[0]).known is not None:
-            spelling = Spelling(*(words_of(of) for of in (self._rest.source, self._rest.target)))
+            spelling = Spelling(self._rest.source, self._rest.target)
             for part in (self._dev, self._judged):
                 spelt = "".join(f"{spelling(line.decode())}\n" for line in lines_of(part.source))
                 write_whole(part.source, spelt.encode())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -94,7 +95,7 @@ class ObjectProcess:
 
     def _call(self, request: Any, report: Callable[[Any], None] | None = None) -> Any:
         try:
-            self._connection.send(request)
+            _send(self._connection, request)
             while True:
                 kind, content = self._connection.recv()
                 if kind != "report":
@@ -130,15 +131,21 @@ def serve(descriptor: int, alive: int) -> None:
     connection: Connection[Any, Any] = Connection(descriptor)
     try:
         made = _answer(connection.recv())
-        connection.send(("error", made) if isinstance(made, MosesFeatureError) else ("done", None))
+        is_error = isinstance(made, MosesFeatureError)
+        _send(connection, ("error", made) if is_error else ("done", None))
         while True:
             method, arguments, reports = connection.recv()
             options = {"report": _Reporter(connection)} if reports else {}
             answer = _answer(getattr(made, method), *arguments, **options)
             is_error = isinstance(answer, MosesFeatureError)
-            connection.send(("error" if is_error else "done", answer))
+            _send(connection, ("error" if is_error else "done", answer))
     except (EOFError, ConnectionError):
         return
+
+
+def _send(connection: Connection[Any, Any], message: Any) -> None:
+    """Send a message, as bytes: `Connection.send` leaves a buffer open if the other end is lost."""
+    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 
 def _answer(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -167,7 +174,7 @@ class _Reporter:
     def __call__(self, done: float) -> None:
         self._done += done
         if time.monotonic() - self._last > SECONDS_BETWEEN_REPORTS:
-            self._connection.send(("report", self._done))
+            _send(self._connection, ("report", self._done))
             self._done = 0
             self._last = time.monotonic()
 

@@ -94,16 +94,16 @@ def test_unknown_words_are_spelt_like_known_ones(run):
     run(*build, "--raw", *LANGUAGES)
     prepared = run("text", "prepare", "s", stdin=b"A cat & a hhere heree chien.\n")
     assert prepared.stdout == "a cat &amp; a here here chien .\n"
-    assert "2 unknown words were spelt like the nearest known ones, such as hhere like here" in (
+    assert "2 unknown words were spelt like near known ones, such as hhere like here" in (
         prepared.stderr
     )
-    assert "unknown words spelt like the nearest known ones" in run("describe", "s").stdout
+    assert "unknown words spelt like near known ones" in run("describe", "s").stdout
     side = run("text", "prepare", "s", "--side", "target", stdin=b"chienn\n").stdout
     assert side == "chienn\n"
     assert translate("s", ["heree"]) == translate("s", ["here"])
-    Path("s/words.target").unlink()
+    Path("s/text.target.gz").unlink()
     refused = run("text", "prepare", "s", stdin=b"a\n", exit_code=1).stderr
-    assert "words.target: expected the known words of the system, found none" in refused
+    assert "text.target.gz: expected the text of the system, found none" in refused
 
 
 def test_systems_of_before_prepare_as_they_did():
@@ -182,7 +182,7 @@ def test_files_of_a_system_are_those_that_were_built(run):
     table.unlink()
     assert "phrase-table.gz is missing, and built again" in run(*build).stderr
     assert gzip.decompress(table.read_bytes()) == whole
-    for name in ("words.source", "truecase.source", "text.target.gz", "preparation.json"):
+    for name in ("text.source.gz", "truecase.source", "text.target.gz", "preparation.json"):
         file = Path("s", name)
         read = read_gz if file.suffix == ".gz" else Path.read_bytes
         content = read(file)

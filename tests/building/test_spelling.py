@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.files import write_gz
 
-from moses_feature.building.spelling import Spelling, edits, words_of
-from moses_feature.networks.vocabulary import Vocabulary
+from moses_feature.building.spelling import Spelling, edits
 
 
 def plain_edits(one: str, other: str) -> int:
@@ -36,14 +36,27 @@ def test_edits_are_those_of_the_plain_recursion():
     assert edits("a" * 40, longest, np.array([40])).tolist() == [40]
 
 
-def known(*words: str) -> Vocabulary:
-    return Vocabulary(tuple(map(str.encode, words)))
+def spelling(folder: Path, source: str, target: str) -> Spelling:
+    """Return the spelling of two texts."""
+    return Spelling(
+        *(
+            write_gz(folder / side, text.encode())
+            for side, text in (("source.gz", source), ("target.gz", target))
+        )
+    )
 
 
-SPELLING = Spelling(
-    known("napu", "kobégima", "kobégama", "nagúroma", "ba&apos;ori", "ŕará-", "y2k4x"),
-    known("usuario", "vergüenza", "nagúrama"),
-)
+SOURCE = """napu ko nagúroma
+napu kobégima nagúroma
+kobégima ba&apos;ori ŕará- y2k4x
+tamo kobégama
+"""
+TARGET = "usuario vergüenza\r\nnagúrama"
+
+
+@pytest.fixture(name="spelt", scope="module")
+def _spelt(tmp_path_factory):
+    return spelling(tmp_path_factory.mktemp("spelling"), SOURCE, TARGET)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +67,7 @@ SPELLING = Spelling(
         ("kobégxma", "kobégima", "it is more frequent"),
         ("kobégaxe", "kobégama", "two letters of eight differ"),
         ("kobxgaxe", "kobxgaxe", "three do"),
+        ("nagúroxxx", "nagúroma", "three of nine"),
         ("usuario", "usuario", "the target language knows it"),
         ("usuarios", "usuarios", "no source word is near"),
         ("nagúroma-", "nagúroma", "a hyphen more"),
@@ -68,15 +82,37 @@ SPELLING = Spelling(
         ("", "", "an empty line"),
     ],
 )
-def test_the_nearest_known_word(word, expected, why):
-    assert SPELLING(word) == expected, why
-    assert SPELLING(f"napu {word} .") == f"napu {expected} .", why
+def test_the_nearest_known_word(spelt, word, expected, why):
+    assert spelt(word) == expected, why
+    assert spelt(f"napu {word} .") == f"napu {expected} .", why
 
 
-def test_a_language_without_words():
-    assert Spelling(known(), known())("napu ko") == "napu ko"
+@pytest.mark.parametrize(
+    ("sentence", "expected", "why"),
+    [
+        ("kobégxma", "kobégima", "the more frequent one"),
+        ("tamo kobégxma", "tamo kobégama", "the text has this one behind its neighbour"),
+        ("kobégxma nagúroma", "kobégima nagúroma", "and this one before it"),
+        ("tamo kobégxma nagúroma", "tamo kobégima nagúroma", "one neighbour each"),
+        ("tamo kobégxma .", "tamo kobégama .", "a neighbour that is unknown"),
+        (". kobégxma", ". kobégama", "the end of a sentence is a neighbour"),
+        ("tamx kobégxma", "tamo kobégama", "a neighbour that was spelt, too"),
+    ],
+)
+def test_of_words_as_near_the_one_that_fits_its_neighbours(spelt, sentence, expected, why):
+    assert spelt(sentence) == expected, why
 
 
-def test_words_by_frequency(tmp_path):
-    text = write_gz(tmp_path / "text.gz", "b a\u00a0c a\u00a0c\ta\u00a0c\r\né b\n".encode())
-    assert words_of(text) == known("a\u00a0c", "b", "é")
+def test_words_that_were_spelt(tmp_path):
+    spelt = spelling(tmp_path, SOURCE, TARGET)
+    spelt("napu kobégxma usuarios")
+    spelt("tamo kobégxma")
+    assert spelt.spelt() == {"kobégxma": "kobégama"}
+
+
+def test_a_language_without_words(tmp_path):
+    assert spelling(tmp_path, "", "")("napu ko") == "napu ko"
+
+
+def test_words_are_split_at_blanks_alone(tmp_path):
+    assert spelling(tmp_path, "a\u00a0cdef\r\n", "")("a\u00a0cdex cdex") == "a\u00a0cdef cdex"

@@ -445,9 +445,6 @@ def test_parts_from_many_threads(scorer, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(  # Python 3.13: multiprocessing's message to the lost process
-    "ignore:.*BytesIO:pytest.PytestUnraisableExceptionWarning"
-)
 def test_a_lost_helper(tmp_path, model_directory, monkeypatch, run):
     """What is done is kept, and the run goes on from there."""
     monkeypatch.setattr(augment_module, "LINES_PER_PART", 97)

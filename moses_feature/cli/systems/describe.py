@@ -98,5 +98,5 @@ def _of_building(system: SystemDirectory) -> Iterator[tuple[str, str]]:
         except MosesFeatureError:
             yield side, "tokens, as they are"
             continue
-        spelt = ", unknown words spelt like the nearest known ones" if of.known else ""
+        spelt = ", unknown words spelt like near known ones" if of.known else ""
         yield side, f"raw text, {of.language}, {of.case}{spelt}"

@@ -27,7 +27,7 @@ def prepare_command(system: str, side: str) -> None:
 
     The system was built with --raw. The standard input is raw, UTF-8, a sentence on each line; the
     output is normalised, tokenised and cased like the system's texts. If they are few, unknown
-    words of the source language are spelt like the nearest known one.
+    words of the source language are spelt like the nearest known ones.
 
     \b
     Example:
@@ -46,7 +46,7 @@ def prepare_command(system: str, side: str) -> None:
     if spelt := preparer.spelt():
         first, like = next(iter(spelt.items()))
         click.echo(
-            f"{len(spelt):,} unknown words were spelt like the nearest known ones, such as "
+            f"{len(spelt):,} unknown words were spelt like near known ones, such as "
             f"{first} like {like}",
             err=True,
         )
