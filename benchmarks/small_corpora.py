@@ -132,7 +132,7 @@ def run(command: str, *words: object, given: bytes | None = None) -> bytes:
     return done.stdout
 
 
-def build(corpus: Corpus, system: str, *options: str, text: str = "train") -> str:
+def build(corpus: Corpus, system: str, *options: object, text: str = "train") -> str:
     """Build a system of a text; return its ini."""
     texts = (corpus.raw(text, side) for side in corpus.sides)
     directory, (source, target) = corpus.path(system), corpus.sides
@@ -172,11 +172,27 @@ def with_dev(corpus: Corpus, judge: str) -> list[Path]:
             tuned_ini = MosesIni.read(corpus.path(f"mira/base/seed-{seed}/moses.ini"))
             ini = directory / f"seed-{seed}.ini"
             whole.with_weights(tuned_ini.weights_by_name(), []).write(ini)
-            text = corpus.raw(judge, corpus.sides[0]).read_bytes()
-            prepared = run("text", "prepare", directory, given=text)
-            words = "translate", ini, "--tokens", "--pop-limit", POP_LIMIT
-            output.write_bytes(run(*words, given=prepared))
+            translate(corpus, judge, directory, ini, output)
     return outputs
+
+
+def best(corpus: Corpus, judge: str) -> list[Path]:
+    """Return what the system translates that one command makes of the time."""
+    source, target = (corpus.raw("dev", of) for of in corpus.sides)
+    dev = "--dev", source, "--dev-reference", target
+    system = Path(build(corpus, "best", "--minutes", corpus.minutes, *dev)).parent
+    output = system / f"{judge}.out"
+    if not output.exists():
+        translate(corpus, judge, system, system, output)
+    return [output]
+
+
+def translate(corpus: Corpus, judge: str, prepares: Path, system: Path, output: Path) -> None:
+    """Prepare a raw text like the text of a system, and translate it."""
+    text = corpus.raw(judge, corpus.sides[0]).read_bytes()
+    prepared = run("text", "prepare", prepares, given=text)
+    words = "translate", system, "--tokens", "--pop-limit", POP_LIMIT
+    output.write_bytes(run(*words, given=prepared))
 
 
 def network(corpus: Corpus) -> str:
@@ -227,7 +243,8 @@ class Variant:
         return f"{self.algorithm}{'.copied' if self.copies else ''}"
 
 
-WITH_DEV = "with-dev"
+OF_RAW_TEXT = {"with-dev": with_dev, "best": best}
+"""Systems that prepare the texts to judge themselves, with their own words."""
 VARIANTS = {
     "base": Variant(base),
     "copied": Variant(copied, copies=True),
@@ -237,14 +254,13 @@ VARIANTS = {
     "more-text": Variant(more_text),
     "column": Variant(column),
     "network": Variant(base),
-    WITH_DEV: Variant(base),
 }
 
 
 def tuned(corpus: Corpus, name: str, judge: str) -> list[Path]:
     """Tune a variant beside the baseline; return its translations, one file for each run."""
-    if name == WITH_DEV:
-        return with_dev(corpus, judge)
+    if name in OF_RAW_TEXT:
+        return OF_RAW_TEXT[name](corpus, judge)
     variant = VARIANTS[name]
     work = Path(corpus.path(variant.work))
     first, runs = corpus.judges[0], [work / name / f"seed-{seed}" for seed in SEEDS]
@@ -302,13 +318,14 @@ def row(corpus: Corpus, name: str, judge: str) -> str:
     for metric in (BLEU, CHRF):
         baseline, found = (statistics(paths, reference, metric) for paths in both)
         qualities = [100 * metric.quality(of.sum(axis=0)) for of in found]
-        cells.append(f"{np.mean(qualities):.2f} ± {np.std(qualities, ddof=1):.2f}")
+        spread = f" ± {np.std(qualities, ddof=1):.2f}" if len(found) > 1 else ""
+        cells.append(f"{np.mean(qualities):.2f}{spread}")
         gain = 100 * (mean_quality(found, metric) - mean_quality(baseline, metric))
         if name != "base":
             cells.append(f"{gain:+.2f} (p {compared(found, baseline, metric).p:.3f})")
         else:
             cells.append("")
-    runs = both[0] if name == WITH_DEV else both[1]
+    runs = both[0] if name in OF_RAW_TEXT else both[1]
     dev = 100 * np.mean([read_run(path.parent).best.quality for path in runs])
     return f"| {corpus.name} | {judge} | {name} | {dev:.2f} | {' | '.join(cells)} |"
 
@@ -319,8 +336,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--corpora", nargs="*")
-    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=[*VARIANTS])
-    parser.add_argument("--minutes", type=float, default=20.0, help="of a network")
+    variants = [*VARIANTS, *OF_RAW_TEXT]
+    parser.add_argument("--variants", nargs="*", choices=variants, default=variants)
+    parser.add_argument("--minutes", type=float, default=20.0, help="of a network, and of `best`")
     parser.add_argument("--final", action="store_true")
     given = parser.parse_args()
     names = given.corpora or sorted(of.name for of in given.folder.iterdir() if of.is_dir())

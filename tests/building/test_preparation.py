@@ -13,6 +13,8 @@ from helpers.files import read_gz
 from moses_feature.api import translate
 from moses_feature.building.built_text import text_of_system
 from moses_feature.building.preparation import Preparation, Preparer, oddities
+from moses_feature.moses.ini import MosesIni
+from moses_feature.moses.system_directory import write_tuned
 
 pytest.importorskip("sacremoses")
 
@@ -101,6 +103,10 @@ def test_unknown_words_are_spelt_like_known_ones(run):
     side = run("text", "prepare", "s", "--side", "target", stdin=b"chienn\n").stdout
     assert side == "chienn\n"
     assert translate("s", ["heree"]) == translate("s", ["here"])
+    Path("tuned").mkdir()
+    MosesIni.read("s/moses.ini").write(Path("tuned/moses.ini"))
+    write_tuned(Path("tuned"), Path("s"), [], None, 1, {})
+    assert run("text", "prepare", "tuned", stdin=b"heree\n").stdout == "here\n"
     Path("s/text.target.gz").unlink()
     refused = run("text", "prepare", "s", stdin=b"a\n", exit_code=1).stderr
     assert "text.target.gz: expected the text of the system, found none" in refused

@@ -25,9 +25,9 @@ from moses_feature.runtime.json_files import read_json
 def prepare_command(system: str, side: str) -> None:
     """Prepare raw text like the texts of a system.
 
-    The system was built with --raw. The standard input is raw, UTF-8, a sentence on each line; the
-    output is normalised, tokenised and cased like the system's texts. If they are few, unknown
-    words of the source language are spelt like the nearest known ones.
+    The system was built with --raw, or tuned from one that was. The standard input is raw, UTF-8, a
+    sentence on each line; the output is normalised, tokenised and cased like the system's texts. If
+    they are few, unknown words of the source language are spelt like the nearest known ones.
 
     \b
     Example:
@@ -36,8 +36,9 @@ def prepare_command(system: str, side: str) -> None:
     """
     from moses_feature.building.preparation import Preparer, decoded, preparation_of
     from moses_feature.moses.ini import SYSTEM
+    from moses_feature.moses.system_directory import SystemDirectory
 
-    directory = Path(system)
+    directory = SystemDirectory.read(Path(system)).built or Path(system)
     content = read_json(directory / SYSTEM, "a system")
     preparer = Preparer(preparation_of(content, side, directory))
     with LineReader(STANDARD_STREAM) as reader:
