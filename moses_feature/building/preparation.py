@@ -37,8 +37,8 @@ class Preparation:
         protects: letters and their marks are composed where they can be (NFC), and addresses and
             words with other marks stay whole. Systems of version 0.2 do not do so.
         apostrophes: those between letters are letters, as in a language without rules.
-        known: the texts that a system was built of, whose words unknown and rare ones of the source
-            language are spelt like; None for text that a system is built of.
+        known: the files of the texts that a system was built of, of the source and the target
+            language; unknown words are spelt like those in them. None for text to build of.
     """
 
     language: str

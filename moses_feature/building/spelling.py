@@ -38,7 +38,8 @@ class Spelling:
     be a name or a loan word, to be copied. So do short words, and those with digits.
 
     Args:
-        source, target: the texts that the system was built of, escaped, a sentence on each line.
+        source, target: the texts that the system was built of, escaped, a sentence on each line;
+            a list of words does, too, and then neighbours decide nothing.
     """
 
     def __init__(self, source: Path, target: Path) -> None:
@@ -76,8 +77,9 @@ class Spelling:
     def _looked_up(self, word: str) -> list[str]:
         if not _has_letters(word, SHORTEST):
             return []
-        edits, near = self._source.nearest(word)
-        return near if edits < self._target.nearest(word)[0] else []
+        of_source, near = self._source.nearest(word)
+        of_target, _ = self._target.nearest(word)
+        return near if of_source < of_target else []
 
     def _fitting(self, near: list[str], before: str, after: str) -> str:
         """Return the first word that the text has beside most of two neighbours."""
