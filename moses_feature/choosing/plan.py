@@ -11,16 +11,17 @@ SYSTEMS, RUNS, ITERATIONS = 3, 3, 8
 """The systems that are tuned, the tuning runs of each, and the iterations of a run, at most; a
 system with a new feature has one more, which is counted for all."""
 POP_LIMITS = (1000, 500, 200)
-"""Pop limits of the search, the best first; they are the last thing to be reduced."""
-FEWEST_TUNED = 200
-"""The fewest sentences to tune on, if there are so many."""
-TUNING = 0.5
-"""The share of the minutes for tuning and judging all systems."""
+"""Pop limits of the search, the best first."""
+MOST_TUNED, FEWEST_TUNED = 1000, 200
+"""Sentences to tune on, if there are so many. A lower pop limit is tried before fewer sentences
+than the first number; a budget that is too short for the second is refused."""
+TUNING = 0.6
+"""The share of the minutes for tuning and judging all systems, at most."""
 SCORING = 0.1
 """The share for scoring lists by a network, besides."""
 LEAST_NETWORK = 10.0
 """Minutes; in fewer a network learns too little."""
-OPTIMISING = 0.02
+OPTIMISING = 0.005
 """Seconds that an iteration takes for a sentence besides decoding it."""
 
 
@@ -52,20 +53,19 @@ def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) 
     Raises:
         UsageError: the budget is too small.
     """
-
-    def seconds(pops: int, sentences: int) -> float:
-        times = ITERATIONS + 1
-        decoding = (times * sentences + judged) * each * pops / POP_LIMITS[0]
-        return SYSTEMS * RUNS * (decoding + times * OPTIMISING * sentences)
-
-    few = min(FEWEST_TUNED, tuned_on)
+    budget = 60 * minutes
+    allowed = min(TUNING * budget, budget - spent)
+    runs, times = SYSTEMS * RUNS, ITERATIONS + 1
+    most, few = min(MOST_TUNED, tuned_on), min(FEWEST_TUNED, tuned_on)
     for pops in POP_LIMITS:
-        for sentences in dict.fromkeys((tuned_on, max(few, tuned_on // 2), few)):
-            needed = seconds(pops, sentences)
-            if needed <= min(TUNING * 60 * minutes, 60 * minutes - spent):
-                left = (60 * minutes - spent - needed) / 60 - SCORING * minutes
-                return ChoosingPlan(pops, sentences, left if left >= LEAST_NETWORK else 0.0)
-    least = max(seconds(POP_LIMITS[-1], few) / TUNING, spent + seconds(POP_LIMITS[-1], few)) / 60
+        decoding = each * pops / POP_LIMITS[0]
+        judging, tuning = runs * judged * decoding, runs * times * (decoding + OPTIMISING)
+        sentences = min(most, int((allowed - judging) / tuning))
+        if sentences >= (few if pops == POP_LIMITS[-1] else most):
+            left = (budget - spent - judging - tuning * sentences) / 60 - SCORING * minutes
+            return ChoosingPlan(pops, sentences, left if left >= LEAST_NETWORK else 0.0)
+    needed = judging + tuning * few
+    least = max(needed / TUNING, spent + needed) / 60
     raise UsageError(
         f"--minutes {minutes:g}: this text needs {math.ceil(least)} minutes at least on this "
         "machine (its system is built; the same command with more minutes continues)"

@@ -211,12 +211,16 @@ def test_a_verdict():
 
 def test_the_plan_of_a_budget():
     """9 runs: 9 iterations of the sentences to tune on, and the judged ones once."""
-    tuning = 9 * (9 * 1000 * (0.01 + 0.02) + 1000 * 0.01) / 60
+    tuning = 9 * (9 * 1000 * (0.01 + 0.005) + 1000 * 0.01) / 60
     expected = pytest.approx(100 - 1 - tuning - 10)
     assert plan(100, 60, 0.01, 1000, 1000) == ChoosingPlan(1000, 1000, expected)
+    assert plan(60, 60, 0.01, 3000, 1000).tuned_on == 1000
+    wide = plan(60, 60, 0.03, 1000, 1000)
+    assert (wide.pops, wide.tuned_on) == (500, 1000)
     slow = plan(60, 60, 0.1, 1000, 1000)
-    assert slow.pops < 1000
-    assert 9 * (9 * slow.tuned_on + 1000) * 0.1 * slow.pops / 1000 < 0.5 * 3600
-    assert plan(15, 60, 0.002, 200, 100).network == 0.0
+    assert slow.pops == 200
+    seconds = 9 * ((9 * slow.tuned_on + 1000) * 0.02 + 9 * slow.tuned_on * 0.005)
+    assert 0.99 * 0.6 * 3600 < seconds <= 0.6 * 3600
+    assert plan(14, 60, 0.002, 200, 100).network == 0.0
     with pytest.raises(UsageError, match=r"--minutes 1: this text needs [0-9]+ minutes at least"):
         plan(1, 60, 0.1, 1000, 1000)
