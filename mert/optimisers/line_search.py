@@ -156,8 +156,7 @@ def _changes(
     gammas = np.empty(len(scores))
     before, after = np.empty(len(scores), np.int64), np.empty(len(scores), np.int64)
     start = np.empty(len(offsets) - 1, np.int64)
-    longest = (offsets[1:] - offsets[:-1]).max()  # np.diff takes seconds to compile
-    lines, crossings = np.empty(longest, np.int64), np.empty(longest)
+    lines, crossings = np.empty(len(scores), np.int64), np.empty(len(scores))
     found = 0
     for sentence in range(len(start)):
         first, last = offsets[sentence], offsets[sentence + 1]

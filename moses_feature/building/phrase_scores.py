@@ -18,10 +18,12 @@ from moses_feature.building.bitext import Ids
 from moses_feature.building.extraction import Extraction, Occurrences
 from moses_feature.building.lexical import LexicalTable
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import compiled, constant, helper
 from moses_feature.runtime.hash_table import mixed
 
 ORIENTATIONS = 4
+NULL = constant(-1)
+"""The place of NULL, which words without links are linked to."""
 
 
 class ExtractedPairs(NamedTuple):
@@ -212,13 +214,13 @@ def _lexical_weight(of: _OccurrenceLinks, found: Occurrences, place: int, side: 
     weight = 1.0
     for word in range(length):
         total, links = 0.0, 0
-        other = _next_link(of, found, place, side, word, -1)
+        other = _next_link(of, found, place, side, word, NULL)
         while other >= 0:
             total += _probability(of, found, place, side, word, other)
             links += 1
             other = _next_link(of, found, place, side, word, other)
         if links == 0:
-            total, links = _probability(of, found, place, side, word, -1), 1
+            total, links = _probability(of, found, place, side, word, NULL), 1
         weight *= total / links
     return weight
 
@@ -227,7 +229,7 @@ def _lexical_weight(of: _OccurrenceLinks, found: Occurrences, place: int, side: 
 def _probability(
     of: _OccurrenceLinks, found: Occurrences, place: int, side: int, word: int, other: int
 ) -> float:
-    """Return p(a word of a side | another word of the other side, or NULL, which is -1)."""
+    """Return p(a word of a side | another word of the other side, or `NULL`)."""
     source_place, target_place = (other, word) if side == 1 else (word, other)
     source, target = len(of.source_begin) - 2, of.target_words - 1
     if source_place >= 0:

@@ -12,7 +12,7 @@ from moses_feature.building.bitext import Ids, NumberedText
 from moses_feature.building.extraction import Extraction
 from moses_feature.building.phrase_numbers import PhraseNumbers
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, compiled, helper
 
 SPACE, TAB, HYPHEN, ZERO, NEW_LINE = b" \t-0\n"
 BETWEEN = np.frombuffer(b" ||| ", dtype=np.uint8)
@@ -136,7 +136,7 @@ def _size_of_phrases(phrases: TableSide) -> int:
 @compiled
 def _write_arpa(grams: TableSide, numbers: Numbers, content: Bytes) -> int:
     """Write the lines; return how many bytes they have."""
-    at = 0
+    at = INT_0
     for line in range(len(grams.place)):
         for column in range(len(numbers.number)):
             text = numbers.number[column, line]
@@ -197,25 +197,25 @@ def _write(
     content: Bytes,
 ) -> int:
     """Write the lines; return how many bytes they have."""
-    at = 0
+    at = INT_0
     for line in range(len(source)):
         at = _write_phrase(content, at, sides[0], source[line])
-        at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
+        at = _write_bytes(content, at, BETWEEN, INT_0, len(BETWEEN))
         if len(target):
             at = _write_phrase(content, at, sides[1], target[line])
-            at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
+            at = _write_bytes(content, at, BETWEEN, INT_0, len(BETWEEN))
         for column in range(len(numbers.number)):
             if column == scores and len(links.first):
-                at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
+                at = _write_bytes(content, at, BETWEEN, INT_0, len(BETWEEN))
                 at = _write_links(content, at, links, line)
-                at = _write_bytes(content, at, BETWEEN, 0, len(BETWEEN))
+                at = _write_bytes(content, at, BETWEEN, INT_0, len(BETWEEN))
             elif column > 0:
                 content[at] = SPACE
                 at += 1
             text = numbers.number[column, line]
             first, last = numbers.pool.offsets[text], numbers.pool.offsets[text + 1]
             at = _write_bytes(content, at, numbers.pool.content, first, last)
-        at = _write_bytes(content, at, end, 0, len(end))
+        at = _write_bytes(content, at, end, INT_0, len(end))
     return at
 
 

@@ -30,6 +30,7 @@ from moses_feature.networks.word_softmax import log_sums
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import compiled
 from moses_feature.runtime.files import Json
+from moses_feature.runtime.hash_table import copy
 
 VOCABULARY = "words.vocab"
 TOGETHER = 512
@@ -186,7 +187,7 @@ def _first_layer(
     """
     for row in range(len(contexts)):
         own = units[row]
-        own[:] = bias
+        copy(bias, own)
         for position in range(contexts.shape[1]):
             of_word = table[position, contexts[row, position]]
             for k in range(len(own)):

@@ -31,8 +31,10 @@ from moses_feature.decoder.ngram_tables import (
     ENTRIES,
     OFFSET,
     SIZE,
+    WORD_SIZE,
     NgramTables,
     combined,
+    hashes_of,
     murmur,
     place_in,
 )
@@ -207,13 +209,8 @@ class _ArpaBuilder:
             raise FormatError(self._path, "nothing behind \\end\\", shown(line), self._line)
 
 
-@compiled
-def _hash_of(text: Bytes) -> np.uint64:
-    return murmur(text, 0, len(text))
-
-
-KEY_OF_UNKNOWN, KEY_OF_CAPITALS = (
-    U(_hash_of(np.frombuffer(word, np.uint8))) for word in (b"<unk>", b"<UNK>")
+KEY_OF_UNKNOWN, KEY_OF_CAPITALS = hashes_of(
+    np.frombuffer(b"<unk><UNK>", np.uint8), np.array([0, 5, 10])
 )
 
 
@@ -293,11 +290,11 @@ def _read_word(
         return 0, behind
     begin, places = words[0], words[1]
     if not is_new:
-        at = place_in(tables.content, begin, places, 3, key)
+        at = place_in(tables.content, begin, places, WORD_SIZE, key)
         return (np.int64(tables.content[at + 2]) if at >= 0 else -1), behind
     if words[2] >= places:
         return -1, behind
-    at = _add_key(tables, begin, places, 3, key)
+    at = _add_key(tables, begin, places, WORD_SIZE, key)
     if tables.content[at + 2] == 0:
         tables.content[at + 2] = np.uint32(words[2])
         words[2] += 1

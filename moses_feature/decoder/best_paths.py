@@ -16,7 +16,7 @@ from moses_feature.decoder.graph import Graph
 from moses_feature.decoder.options import Options
 from moses_feature.decoder.stacks import pop, push
 from moses_feature.runtime.arrays import Floats, Integers, Record, Records
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, INT_1, compiled, constant, helper
 from moses_feature.runtime.hash_table import grown, mixed, place_of, size_for
 
 CANDIDATE = np.dtype(
@@ -26,6 +26,9 @@ CANDIDATE = np.dtype(
         ("hypothesis", "i8"),  # the hypothesis that stands there instead
     ]
 )
+
+
+NO_PATH = constant(-1)
 
 
 class OpenPaths(NamedTuple):
@@ -64,7 +67,9 @@ def best_paths(
         Hypotheses (paths, longest) of each path, those of the last phrase first, and the length
         (paths,) of each path.
     """
-    longest = graph.hypotheses["end"].max() + 1  # a phrase covers at least one word
+    longest = 1
+    for hypothesis in graph.hypotheses:  # a phrase covers at least one word
+        longest = max(longest, hypothesis.end + 1)
     taken = np.empty((most_paths, longest), np.int64)
     lengths = np.empty(most_paths, np.int64)
     wanted = np.empty(count, np.int64)
@@ -74,9 +79,9 @@ def best_paths(
     )
     for best in graph.complete:
         _sort_worse(best, graph.hypotheses)
-        candidates = _add(candidates, graph, best, 0.0, -1, 0)
+        candidates = _add(candidates, graph, best, 0.0, NO_PATH, INT_0)
     is_sorted = np.zeros(len(graph.hypotheses), np.bool_)
-    paths = found = 0
+    paths = found = INT_0
     while candidates.counts[WAITING] > 0 and found < count and paths < most_paths:
         number = pop(candidates.heap, candidates.score, candidates.counts[WAITING])
         candidates.counts[WAITING] -= 1
@@ -170,7 +175,7 @@ def _write(candidate: Record, taken: Integers, path: int, hypotheses: Records) -
 @helper
 def _is_new(path: Integers, graph: Graph, options: Options, seen: Integers) -> bool:
     """Return whether the words of a path are new, by a 64-bit hash; remember them."""
-    hashed = 1
+    hashed = INT_1
     for place in range(len(path) - 1, -1, -1):
         target = options.target[graph.hypotheses[path[place]].option]
         for word in range(options.word_offsets[target], options.word_offsets[target + 1]):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Integers
 from moses_feature.runtime.compiled import compiled, helper
-from moses_feature.runtime.hash_table import first_place, mixed, next_place
+from moses_feature.runtime.hash_table import copy, first_place, mixed, next_place
 
 SLOTS_PER_ROW = 4
 
@@ -60,7 +60,7 @@ def _renumber(contexts: Contexts, count: int) -> None:
 @compiled
 def number_of(contexts: Contexts, row: NDArray[np.int32]) -> int:
     """Return the number of a context; there must be a free row."""
-    contexts.rows[contexts.used[0]] = row
+    copy(row, contexts.rows[contexts.used[0]])
     return number_last(contexts)
 
 

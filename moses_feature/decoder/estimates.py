@@ -32,9 +32,9 @@ def estimates_of(phrases: Integers, options: Options) -> Estimates:
         options: the phrase options.
     """
     size, width = phrases.shape
-    future, rest = np.full((size + 1, WINDOW + 1), -np.inf), np.full(size + 1, -np.inf)
-    future[:, 0] = 0.0
-    rest[size] = 0.0
+    future, rest = np.empty((size + 1, WINDOW + 1)), np.empty(size + 1)
+    future[:] = rest[:] = -np.inf
+    future[:, 0] = rest[size] = 0.0
     for start in range(size - 1, -1, -1):
         for length in range(1, min(width, size - start) + 1):
             phrase = phrases[start, length - 1]

@@ -16,10 +16,10 @@ from moses_feature.decoder.contexts import Contexts, number_after, number_row
 from moses_feature.decoder.ngram_tables import NgramTables, score_ngram
 from moses_feature.moses.language_model import LOG_10
 from moses_feature.runtime.arrays import Floats, Floats32, Integers, Records
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import compiled, constant, helper
 from moses_feature.runtime.hash_table import FACTOR, first_place, mixed, next_place
 
-END_OF_SENTENCE = 0
+END_OF_SENTENCE = constant(0)
 """The number of the word `</s>`."""
 WORD_BITS = 24
 NOT_KNOWN = 1e30

@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Floats32, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_1, compiled, constant, helper
 
 U, F = np.uint64, np.float32
 WORD = 32
 """Bits of an element of a file's content."""
+WORD_SIZE = constant(3)
+"""Elements of a word in the hash table of words: its key, of two elements, and its number."""
 NO_EXTENSION = U(0x80000000)
 """The bits of a backoff weight of -0.0: no longer n-gram begins with this one (`lm/blank.hh`)."""
 SIGN = U(0x80000000)
@@ -244,7 +246,7 @@ def score_ngram(
     """
     order = len(layout)
     found = _unigram(content, layout, is_trie, word)
-    prob, matched = found.prob, 1
+    prob, matched = found.prob, INT_1
     backoffs_after[0] = found.backoff
     used = 1 if _extends(found.backoff) else 0
     # Longer n-grams, as long as there are some.
@@ -307,7 +309,7 @@ def ids_in_table(
     """Return the ids (n,) of words in a hash table of words; 0 for unknown ones."""
     found = np.zeros(len(hashes), dtype=np.int32)
     for word in range(len(hashes)):
-        at = place_in(content, begin, places, 3, hashes[word])
+        at = place_in(content, begin, places, WORD_SIZE, hashes[word])
         if at >= 0:
             found[word] = content[at + 2]
     return found

@@ -36,7 +36,7 @@ from moses_feature.decoder.operation_steps import (
 from moses_feature.decoder.options import Options
 from moses_feature.moses.language_model import LOG_10
 from moses_feature.runtime.arrays import Floats
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, compiled, helper
 
 PLACE_BITS = 20
 """A state of an operation sequence model has a place in these bits, behind its own state."""
@@ -138,7 +138,7 @@ def weighted_operations(
 def operate_alone(operations: Operations, state: int, values: Floats, lookups: Lookups) -> None:
     """Write the values (options, 5) of all options by themselves, from a state without context."""
     for option in range(len(values)):
-        found = operate(lookups, operations, option, 0, 0, 0, state << PLACE_BITS)
+        found = operate(lookups, operations, option, INT_0, INT_0, INT_0, state << PLACE_BITS)
         for value in range(OPERATION_VALUES):
             values[option, value] = found.values[value]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from moses_feature.decoder.operation_steps import Operations
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.compiled import INT_0, compiled
 from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
 
 WINDOW = 60
@@ -96,26 +96,26 @@ def _numbered(rows: Floats) -> Integers:
     """Number the distinct rows of (n, d) in the order of their first occurrence."""
     numbers = np.zeros(len(rows), np.int64)
     bits = rows.view(np.int64)
-    table = np.full(size_for(len(rows)), -1, np.int64)
+    table = np.zeros(size_for(len(rows)), np.int64)  # row + 1
     count = 0
     for row in range(len(rows)):
-        hashed = 0
+        hashed = INT_0
         for column in range(rows.shape[1]):
             hashed = mixed(hashed, bits[row, column])
         slot = first_place(hashed, len(table))
-        while table[slot] >= 0:
+        while table[slot] > 0:
             same = True
             for column in range(rows.shape[1]):
-                same = same and bits[table[slot], column] == bits[row, column]
+                same = same and bits[table[slot] - 1, column] == bits[row, column]
             if same:
                 break
             slot = next_place(slot, len(table))
-        if table[slot] < 0:
-            table[slot] = row
+        if table[slot] == 0:
+            table[slot] = row + 1
             numbers[row] = count
             count += 1
         else:
-            numbers[row] = numbers[table[slot]]
+            numbers[row] = numbers[table[slot] - 1]
     return numbers
 
 

@@ -53,8 +53,8 @@ from moses_feature.decoder.stacks import (
     sink,
 )
 from moses_feature.runtime.arrays import Floats, Integers, Record, Records
-from moses_feature.runtime.compiled import compiled, helper
-from moses_feature.runtime.hash_table import grown, size_for
+from moses_feature.runtime.compiled import INT_0, compiled, helper
+from moses_feature.runtime.hash_table import copy, grown, size_for
 
 CUBE = np.dtype(
     [
@@ -146,9 +146,10 @@ def begin(task: SearchTask, options: Options, hypotheses: Hypotheses) -> SearchP
     # The empty hypothesis, alone in its stack and in its group.
     _make_empty(hypotheses, options)
     groups = no_groups(1 + size * min(limits.stack, limits.pops), size)
-    table = np.empty(size_for(limits.pops), np.int64)
-    add_groups(np.zeros(1, np.int64), 0, table, hypotheses, groups)
-    return SearchProgress(np.ones(2, np.int64), groups, table, estimates_of(task.phrases, options))
+    table, at = np.empty(size_for(limits.pops), np.int64), np.empty(2, np.int64)
+    at[:] = 1
+    add_groups(np.zeros(1, np.int64), INT_0, table, hypotheses, groups)
+    return SearchProgress(at, groups, table, estimates_of(task.phrases, options))
 
 
 @compiled
@@ -204,7 +205,7 @@ def room_for(count: int, models: int) -> Hypotheses:
 @helper(inline=False)
 def _make_empty(hypotheses: Hypotheses, options: Options) -> None:
     """Make the first hypothesis, which is empty."""
-    hypotheses.states[0] = options.begin_states
+    copy(options.begin_states, hypotheses.states[0])
     first = hypotheses.records[0]
     first.score = first.total = 0.0
     first.previous = first.option = first.start = first.end = first.next_worse = -1
@@ -481,7 +482,7 @@ def _fill_stack(  # noqa: C901
             _set_hypothesis(records[made], hypothesis, option, cube, item.score, priority[number])
             if forced:
                 _set_written(records, made, options)
-            all_states[made] = states[number]
+            copy(states[number], all_states[made])
             recombine(made, table, records, all_states, options.forward_class, options.orientation)
             made += 1
     return made
@@ -533,12 +534,10 @@ def _set_written(records: Records, number: int, options: Options) -> None:
 def _frontier_of(cubes: Records, more: int, models: int) -> Frontier:
     """Return a frontier with a capacity of the cubes' corners and `more` other items."""
     room = len(cubes) + more
-    return Frontier(
-        np.zeros(room, ITEM),
-        np.empty((room, models), np.int64),
-        np.empty(room),
-        np.arange(room),
-    )
+    heap = np.empty(room, np.int64)
+    for place in range(room):
+        heap[place] = place
+    return Frontier(np.zeros(room, ITEM), np.empty((room, models), np.int64), np.empty(room), heap)
 
 
 @helper

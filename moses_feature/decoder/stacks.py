@@ -8,7 +8,7 @@ import numpy as np
 
 from moses_feature.decoder.graph import Hypotheses
 from moses_feature.runtime.arrays import Floats, Integers, Record, Records
-from moses_feature.runtime.compiled import helper
+from moses_feature.runtime.compiled import INT_0, helper
 from moses_feature.runtime.hash_table import first_place, mixed, next_place
 
 
@@ -61,7 +61,7 @@ def pop(heap: Integers, priority: Floats, used: int) -> int:
     """Remove the item of highest priority from a heap that holds `used` items, and return it."""
     item = heap[0]
     heap[0] = heap[used - 1]
-    sink(heap, priority, used - 1, 0)
+    sink(heap, priority, used - 1, INT_0)
     return item
 
 
@@ -194,7 +194,7 @@ def best_first(table: Integers, hypotheses: Records) -> Integers:
         _sink(heap, hypotheses, place, len(heap))
     for last in range(len(heap) - 1, 0, -1):  # a heap sort: the worst one goes to the end
         heap[0], heap[last] = heap[last], heap[0]
-        _sink(heap, hypotheses, 0, last)
+        _sink(heap, hypotheses, INT_0, last)
     return heap
 
 

@@ -31,7 +31,7 @@ from moses_feature.moses.scanning import (
     stripped,
 )
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.compiled import INT_0, compiled
 from moses_feature.runtime.environment import cache_folder
 from moses_feature.runtime.errors import (
     FormatError,
@@ -246,7 +246,7 @@ def _source(lines: bytes) -> bytes:
 
 @compiled
 def _hash(text: Bytes) -> int:
-    found: int = hash_of(text, 0, len(text))
+    found: int = hash_of(text, INT_0, len(text))
     return found
 
 
@@ -257,7 +257,7 @@ def _find_runs(block: Bytes, rows: Integers) -> tuple[int, int]:
     Returns:
         The number of runs, and where a line begins that is too long, -1 if none is.
     """
-    count = place = last_begin = last_end = 0
+    count = place = last_begin = last_end = INT_0
     while place < len(block):
         end = line_end(block, place)
         if end - place >= LONGEST_LINE:

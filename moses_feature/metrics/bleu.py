@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from moses_feature.metrics.metric import Metric, Tokens, formula
 from moses_feature.runtime.arrays import Floats, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, compiled, helper
 from moses_feature.runtime.hash_table import mixed, place_of, size_for
 
 MAX_N = 4
@@ -85,7 +85,7 @@ def _table(
     for text in range(len(offsets) - 1):
         count = np.zeros(len(hashes), np.int64)
         for start in range(offsets[text], offsets[text + 1]):
-            ngram = 0
+            ngram = INT_0
             for place in range(start, min(start + most_n, offsets[text + 1])):
                 ngram = _longer(ngram, words[place])
                 slot = place_of(hashes, ngram)
@@ -113,7 +113,7 @@ def _matches(
     for text in range(texts):
         count = np.zeros(len(hashes), np.int64)
         for start in range(offsets[text], offsets[text + 1]):
-            ngram = 0
+            ngram = INT_0
             for place in range(start, min(start + most_n, offsets[text + 1])):
                 ngram = _longer(ngram, words[place])
                 slot = place_of(hashes, ngram)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, compiled, helper
 from moses_feature.runtime.errors import shown
 
 MALFORMED, OUTSIDE = -2, -3
@@ -49,7 +49,7 @@ def what_is_wrong(result: int, alignment: bytes, source: int, target: int) -> tu
 
 @compiled
 def _read(text: Bytes, source: int, target: int, links: Integers) -> int:
-    return read_links(text, 0, len(text), source, target, links)
+    return read_links(text, INT_0, len(text), source, target, links)
 
 
 @helper(inline=False)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from moses_feature.runtime.arrays import Bytes
-from moses_feature.runtime.compiled import helper
+from moses_feature.runtime.compiled import INT_0, helper
 
 SPACE, TAB, NEW_LINE, CARRIAGE_RETURN, BAR = b" \t\n\r|"
 MINUS, PLUS, POINT, ZERO, NINE, SMALL_E, LARGE_E = b"-+.09eE"
@@ -84,7 +84,7 @@ def read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
     The result is the double nearest to the number, as `float` reads it. With a small exponent, an
     exact integer times or over an exact power of ten is rounded once (Clinger 1990).
     """
-    mantissa, digits, place = read_digits(block, place, end, 0)
+    mantissa, digits, place = read_digits(block, place, end, INT_0)
     exponent = 0
     if place < end and block[place] == POINT:
         before = place + 1
@@ -94,7 +94,7 @@ def read_number(block: Bytes, place: int, end: int) -> tuple[float, int]:
     if place + 1 < end and block[place] in (SMALL_E, LARGE_E):
         negative = block[place + 1] == MINUS
         place += 2 if negative or block[place + 1] == PLUS else 1
-        written, of_exponent, place = read_digits(block, place, end, 0)
+        written, of_exponent, place = read_digits(block, place, end, INT_0)
         digits = digits if of_exponent > 0 else 0
         exponent += -written if negative else written
     ends = place == end or block[place] in (SPACE, TAB, CARRIAGE_RETURN, NEW_LINE)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from moses_feature.networks.kernels import exp, ordered, shortened, sum_of_exps, widened
 from moses_feature.runtime.arrays import Floats32, Integers
 from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.hash_table import copy
 
 F = np.float32
 Bits = NDArray[np.int16]
@@ -48,7 +49,7 @@ def log_norms(logits: Floats32, found: Floats32) -> None:
     """Write log Z (N,) of logits (N, V)."""
     own = np.empty(logits.shape[1], dtype=np.float32)
     for row in range(len(logits)):
-        own[:] = logits[row]
+        copy(logits[row], own)
         found[row] = _log_norm(own)
 
 

@@ -13,9 +13,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 import numba
+import numpy as np
 
 from moses_feature.runtime.environment import cache_folder
 
@@ -77,6 +78,14 @@ if KEPT is not None:
     numba.config.CACHE_DIR = str(KEPT)  # type: ignore[attr-defined]
 
 
+def constant(value: int) -> int:
+    """Return a number that compiled code takes for any integer; see `helper`."""
+    return cast(int, np.int64(value))
+
+
+INT_0, INT_1 = constant(0), constant(1)
+
+
 @overload
 def compiled(function: F) -> F: ...
 @overload
@@ -100,6 +109,9 @@ def helper(
     function: F | None = None, *, floats: Floats = "ieee", inline: bool = True
 ) -> F | Callable[[F], F]:
     """Compile a function that only compiled functions call: without a wrapper for Python.
+
+    numba compiles it once more for a number that stands in a call, or that a variable of its caller
+    begins with: write `INT_0`, or another `constant`, there.
 
     Args:
         function: the function.

@@ -63,9 +63,16 @@ def size_for(entries: int) -> int:
 A = TypeVar("A", bound=NDArray[Any])
 
 
+@helper
+def copy(values: A, to: A) -> None:
+    """Write values to the beginning of another array."""
+    for place in range(len(values)):  # numba needs two seconds to compile an assignment of slices
+        to[place] = values[place]
+
+
 @helper(inline=False)
 def grown(array: A, size: int) -> A:
     """Return a copy of an array with a larger capacity."""
     larger = np.empty(size, array.dtype)
-    larger[: len(array)] = array
+    copy(array, larger)
     return larger  # type: ignore[return-value]

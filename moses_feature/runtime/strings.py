@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, compiled, helper
 from moses_feature.runtime.hash_table import first_place, mixed, next_place, size_for
 
 
@@ -90,7 +90,7 @@ def _enter_again(strings: Strings) -> None:
 
 @compiled
 def _number(strings: Strings, text: Bytes) -> int:
-    number: int = strings.slots[slot_of(strings, text, 0, len(text))] - 1
+    number: int = strings.slots[slot_of(strings, text, INT_0, len(text))] - 1
     return number
 
 
@@ -98,12 +98,12 @@ def _number(strings: Strings, text: Bytes) -> int:
 def hash_of(text: Bytes, first: int, last: int) -> int:
     """Return the hash of a part of a text."""
     hashed = last - first
-    value = 0
+    value = INT_0
     for place in range(first, last):
         value = (value << 8) | text[place]
         if (place - first) & 7 == 7:
             hashed = mixed(hashed, value)
-            value = 0
+            value = INT_0
     return mixed(hashed, value)
 
 
@@ -166,7 +166,7 @@ def _enter(strings: Strings, slot: int, first: int, last: int) -> None:
 @compiled
 def add_all(strings: Strings, text: Bytes, ends: Integers) -> None:
     """Number strings that stand one after the other in a text; the capacity must suffice."""
-    first = 0
+    first = INT_0
     for last in ends:
         number_copied(strings, text, first, last)
         first = last

@@ -27,7 +27,7 @@ from moses_feature.moses.scanning import (
 )
 from moses_feature.moses.words import LONGEST_PHRASE
 from moses_feature.runtime.arrays import Bytes, Integers
-from moses_feature.runtime.compiled import compiled, helper
+from moses_feature.runtime.compiled import INT_0, compiled, helper
 
 MOST_FIELDS = 7
 _BRACKET = ord("]")
@@ -96,7 +96,7 @@ def scan(content: bytes, lines: int, scores: int) -> ScannedLines | None:
 
 @compiled
 def _scan(text: Bytes, scores: int, found: _Places) -> bool:
-    begin = 0
+    begin = INT_0
     for line in range(len(found.line_ends)):
         end = line_end(text, begin)
         first = begin
@@ -163,9 +163,9 @@ def _number_end(text: Bytes, place: int, last: int) -> int:
     """Return where a number ends, -1 if no space or end of the field follows it."""
     if text[place] == PLUS or text[place] == MINUS:
         place += 1
-    _, digits, place = read_digits(text, place, last, 0)
+    _, digits, place = read_digits(text, place, last, INT_0)
     if place < last and text[place] == POINT:
-        _, fraction, place = read_digits(text, place + 1, last, 0)
+        _, fraction, place = read_digits(text, place + 1, last, INT_0)
         digits += fraction
     if digits == 0:
         return -1
@@ -173,7 +173,7 @@ def _number_end(text: Bytes, place: int, last: int) -> int:
         place += 1
         if place < last and (text[place] == PLUS or text[place] == MINUS):
             place += 1
-        _, exponent, place = read_digits(text, place, last, 0)
+        _, exponent, place = read_digits(text, place, last, INT_0)
         if exponent == 0:
             return -1
     return place if place == last or text[place] == SPACE else -1

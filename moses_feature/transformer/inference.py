@@ -21,6 +21,7 @@ from moses_feature.networks.word_softmax import WordSoftmax
 from moses_feature.phrases.generation.prefixes import Prefixes
 from moses_feature.runtime.arrays import Floats, Floats32, Integers
 from moses_feature.runtime.compiled import compiled
+from moses_feature.runtime.hash_table import copy
 from moses_feature.transformer.settings import TransformerSizes, waves
 
 F = np.float32
@@ -82,7 +83,7 @@ def normalise(x: Floats32, weight: Floats32, bias: Floats32, found: Floats32) ->
     units = np.empty(x.shape[1], dtype=np.float32)
     for row in range(len(x)):
         own, new = x[row], found[row]
-        units[:] = own
+        copy(own, units)
         mean = sum_of(units) / F(len(own))
         for k in range(len(own)):
             units[k] = (own[k] - mean) * (own[k] - mean)

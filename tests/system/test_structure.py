@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from types import ModuleType
 
 import click
 from helpers.commands import all_commands
@@ -69,3 +72,33 @@ def test_no_import_points_up():
             assert not [of for of in found if of.split(".")[0] == "mert"], name
         if not name.startswith(("moses_feature.cli", "moses_feature.__main__")):
             assert not [of for of in found if of.startswith("moses_feature.cli")], name
+
+
+def is_compiled(node: ast.AST) -> bool:
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    names = (of.func if isinstance(of, ast.Call) else of for of in node.decorator_list)
+    return any(isinstance(of, ast.Name) and of.id in {"compiled", "helper"} for of in names)
+
+
+def plain_number(argument: ast.expr, module: ModuleType) -> int | None:
+    """Return an integer that stands in a call, or the constant of a module that is one."""
+    try:
+        value = ast.literal_eval(argument)
+    except ValueError:
+        value = getattr(module, argument.id, None) if isinstance(argument, ast.Name) else None
+    return value if type(value) is int else None
+
+
+def test_compiled_functions_are_compiled_once():
+    """A plain number in a call would have numba compile a function once more; see `helper`."""
+    trees = modules()
+    functions = {name: [*filter(is_compiled, ast.walk(tree))] for name, tree in trees.items()}
+    known = {function.name for of_module in functions.values() for function in of_module}
+    given: dict[tuple[str, int], set[int | None]] = defaultdict(set)
+    for name, of_module in functions.items():
+        for node in (node for function in of_module for node in ast.walk(function)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                for place, argument in enumerate(node.args):
+                    given[node.func.id, place].add(plain_number(argument, import_module(name)))
+    assert not [of for of, numbers in given.items() if of[0] in known and len(numbers) > 1]
