@@ -66,6 +66,7 @@ class RunControl:
             empty.
         command: the command line, for the model's provenance.
         stop: called after each update; returns whether to stop.
+        last: whether a run that is stopped leaves a model in any case: it will not be resumed.
         report: called with the state of the run after each update.
         ranks: the processes that train together, all with the same arguments; the first one reads
             and writes. Each takes its share of every batch, so that an update does not depend on
@@ -75,6 +76,7 @@ class RunControl:
     resume: bool = False
     command: str = ""
     stop: Callable[[], bool] = lambda: False
+    last: bool = False
     report: Callable[[TrainingState], None] = lambda _: None
     ranks: Ranks = ALONE
 
@@ -222,7 +224,8 @@ class Trainer:
                 saved_at = self.state.seconds
             self._control.report(self.state)
         # The last updates may have made the best model; an interrupted run evaluates when resumed.
-        if reason is not None and self.state.last_evaluation != self.state.update:
+        ended = reason is not None or self._control.last
+        if ended and self.state.last_evaluation != self.state.update:
             self._evaluate()
         self._save_checkpoint()
         return reason or INTERRUPTED

@@ -18,6 +18,7 @@ from helpers.tables import without_new_columns
 from moses_feature.building.held_out import TextPart, cut_off
 from moses_feature.building.settings import BuildSettings
 from moses_feature.building.system import BuildData, build
+from moses_feature.cli.common import progress
 from moses_feature.metrics.bleu import BLEU, sentence_bleu
 from moses_feature.moses.ini import MosesIni
 from moses_feature.networks.files import is_model_directory
@@ -269,6 +270,17 @@ def test_an_estimate(run, tmp_path):
     assert "scoring" in told
     assert not (tmp_path / "out.gz").exists()
     assert not (tmp_path / "out.work").exists()
+
+
+@pytest.mark.usefixtures("text")
+def test_an_estimate_of_a_long_training(run, monkeypatch):
+    """Training ends when its plan is printed, before the first evaluation."""
+    monkeypatch.setattr(progress, "PLANNED_AFTER", 0.0)
+    given = "augment-phrase-table", "s/phrase-table.gz", "out.gz", *SIZES, "--updates", "9999"
+    done = run(*given, "--plan")
+    assert "plan (an estimate)" in done.stderr
+    assert "training ended: interrupted; best held-out loss" in done.stderr
+    assert "scoring" in done.stdout
 
 
 @pytest.mark.usefixtures("text")

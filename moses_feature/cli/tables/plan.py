@@ -58,7 +58,7 @@ def plan_augmenting(
             models = [("", [Path(folder) / "model"])]
             with Progress(has_end=False) as bar:
                 report = TrainingReporter(bar, training)
-                control = RunControl(stop=lambda: report.planned, report=report)
+                control = RunControl(stop=lambda: report.planned, last=True, report=report)
                 of_head = replace(data, tables=[str(head)])
                 if training.minutes is not None:  # the head has its share of them
                     training = replace(training, minutes=training.minutes * share)
