@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from moses_feature.runtime.errors import UsageError
 
-SYSTEMS, RUNS, ITERATIONS = 3, 3, 8
-"""The systems that are tuned, the tuning runs of each, and the iterations of a run, at most; a
-system with a new feature has one more, which is counted for all."""
+RUNS, ITERATIONS = 3, 8
+"""The tuning runs of a system, and the iterations of a run, at most; a system with a new feature
+has one more, which is counted for all."""
 POP_LIMITS = (1000, 500, 200)
 """Pop limits of the search, the best first."""
 MOST_TUNED, FEWEST_TUNED = 1000, 200
@@ -32,15 +32,19 @@ class ChoosingPlan:
     Attributes:
         pops: the pop limit of the search.
         tuned_on: sentences to tune on.
-        network: minutes for training a network; 0 for none.
+        network: minutes for training a network, at least; 0 for none.
+        rescoring: minutes for what comes after it.
     """
 
     pops: int
     tuned_on: int
     network: float
+    rescoring: float
 
 
-def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) -> ChoosingPlan:
+def plan(
+    minutes: float, spent: float, each: float, tuned_on: int, judged: int, systems: int
+) -> ChoosingPlan:
     """Divide a budget.
 
     Args:
@@ -49,21 +53,24 @@ def plan(minutes: float, spent: float, each: float, tuned_on: int, judged: int) 
         each: seconds of decoding a sentence with the first pop limit.
         tuned_on: sentences to tune on, at most.
         judged: sentences to judge on.
+        systems: that are tuned.
 
     Raises:
         UsageError: the budget is too small.
     """
     budget = 60 * minutes
     allowed = min(TUNING * budget, budget - spent)
-    runs, times = SYSTEMS * RUNS, ITERATIONS + 1
+    runs, times = systems * RUNS, ITERATIONS + 1
     most, few = min(MOST_TUNED, tuned_on), min(FEWEST_TUNED, tuned_on)
     for pops in POP_LIMITS:
         decoding = each * pops / POP_LIMITS[0]
         judging, tuning = runs * judged * decoding, runs * times * (decoding + OPTIMISING)
         sentences = min(most, int((allowed - judging) / tuning))
         if sentences >= (few if pops == POP_LIMITS[-1] else most):
-            left = (budget - spent - judging - tuning * sentences) / 60 - SCORING * minutes
-            return ChoosingPlan(pops, sentences, left if left >= LEAST_NETWORK else 0.0)
+            needed = (judging + tuning * sentences) / 60
+            left = minutes - spent / 60 - needed - SCORING * minutes
+            network = left if left >= LEAST_NETWORK else 0.0
+            return ChoosingPlan(pops, sentences, network, needed / systems + SCORING * minutes)
     needed = judging + tuning * few
     least = max(needed / TUNING, spent + needed) / 60
     raise UsageError(

@@ -1,11 +1,11 @@
 """The best system that a time allows: parts are tried on held-out text, and kept if they gain.
 
 The system of the whole text is built first. Two parts of its text are held out: weights are tuned
-on one, and systems judged on the other. A system of the rest is tuned, the same with an operation
-sequence model, and the better of both with a sentence network that rescores its lists. What gains
-on the judged part, more than chance would let it, is kept. The result is the system of the whole
-text, and of the development set that was given, with the weights that were found for that of the
-rest.
+on one, and systems judged on the other. A system of the rest is tuned; if the text is not small,
+the same with an operation sequence model; and the better of both with a sentence network that
+rescores its lists. What gains on the judged part, more than chance would let it, is kept. The
+result is the system of the whole text, and of the development set that was given, with the weights
+that were found for that of the rest.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from moses_feature.building.held_out import AlignedText, TextPart, hold_out
 from moses_feature.building.language_model import write_model
 from moses_feature.building.operations import ORDER, PRUNED, operation_sentences
 from moses_feature.building.preparation import Preparation, Preparer, decoded, preparation_of
+from moses_feature.building.settings import SMALL
 from moses_feature.building.spelling import Spelling
 from moses_feature.building.start_ini import OPERATION_MODEL, OPERATION_WEIGHTS, operation_line
 from moses_feature.building.system import SIDES, BuildData, build
@@ -170,23 +171,36 @@ class _Choice:
         found = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
         of_plan = {name: found[name] for name in ChoosingPlan.__dataclass_fields__}
         planned = record(ChoosingPlan, of_plan, self._home, "a plan")
-        of_osm = stages.run("an operation sequence model", lambda: self._try(planned, PHRASES, OSM))
-        best = OSM if of_osm["kept"] else PHRASES
-        runs = of_osm["runs"]
+        runs = stages.run("tuning the weights", lambda: self._tune(planned))["runs"]
+        phrases = PHRASES
+        if not self._is_small:
+            of_osm = stages.run(
+                "an operation sequence model", lambda: self._try(planned, PHRASES, OSM)
+            )
+            phrases = OSM if of_osm["kept"] else PHRASES
+            runs = runs | of_osm["runs"]
+        best = phrases
         if found["minutes"] != task.minutes:
             self._do.say(f"what was planned for {found['minutes']:g} minutes is done")
         if planned.network:
-            trained = stages.run("training a network", lambda: self._train(planned))
+            left = found["minutes"] - stages.seconds() / 60 - planned.rescoring
+            most = max(planned.network, left)
+            trained = stages.run("training a network", lambda: self._train(most))
             if trained["failed"] is None:
                 of_network = stages.run(
-                    "lists rescored by the network", lambda: self._try(planned, best, NETWORK)
+                    "lists rescored by the network", lambda: self._try(planned, phrases, NETWORK)
                 )
                 best = NETWORK if of_network["kept"] else best
                 runs = runs | of_network["runs"]
         else:
             self._do.say("there is no time to train a network")
-        stages.run("writing the system", lambda: self._write(best, of_osm["kept"], runs[best]))
+        stages.run("writing the system", lambda: self._write(best, phrases == OSM, runs[best]))
         return stages.record
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether the text is so small that an operation sequence model brought nothing."""
+        return sum(1 for _ in lines_of(self._rest.source)) < SMALL
 
     @cached_property
     def _text(self) -> BuiltText:
@@ -291,10 +305,12 @@ class _Choice:
         decoder = DecoderSettings(limits=SearchLimits(POP_LIMITS[0]))
         each = seconds_of(corpus, check_chain(ini, corpus, decoder), decoder) / len(corpus)
         judged = len(_corpus(self._judged))
-        found = plan(self._task.minutes, stages.seconds(), each, len(corpus), judged)
+        systems = 2 if self._is_small else 3
+        found = plan(self._task.minutes, stages.seconds(), each, len(corpus), judged, systems)
         self._do.say(
             f"{1 / each:.0f} sentences a second: weights on {found.tuned_on:,} sentences, pop "
-            f"limit {found.pops}, {found.network:.0f} minutes for a network; judged on {judged:,}"
+            f"limit {found.pops}, {found.network:.0f} minutes or more for a network; "
+            f"judged on {judged:,}"
         )
         return {**asdict(found), "minutes": self._task.minutes}
 
@@ -306,11 +322,24 @@ class _Choice:
         models = (("T", path), ("A", f"{MBR}:{path}")) if name == NETWORK else ()
         return Candidate(name, MosesIni.read(ini), models)
 
+    def _tune(self, planned: ChoosingPlan) -> Json:
+        """Tune the system that all others are compared with."""
+        found = self._compare(planned, [self._candidate(PHRASES)])
+        return {"runs": {PHRASES: _best_run(found[PHRASES]).seed}}
+
     def _try(self, planned: ChoosingPlan, before: str, name: str) -> Json:
         """Tune a system beside the best one before, and judge it."""
-        dev, judged = _corpus(self._dev, planned.tuned_on), _corpus(self._judged)
         names = [PHRASES] if before == PHRASES else [PHRASES, before]
-        candidates = [self._candidate(of, before) for of in (*names, name)]
+        results = self._compare(planned, [self._candidate(of, before) for of in (*names, name)])
+        verdict = _verdict(results[before], results[name])
+        self._do.say(f"{name}: {verdict}")
+        runs = {of: _best_run(results[of]).seed for of in (before, name)}
+        return {**asdict(verdict), "kept": verdict.gains, "runs": runs}
+
+    def _compare(
+        self, planned: ChoosingPlan, candidates: list[Candidate]
+    ) -> dict[str, SystemResult]:
+        dev, judged = _corpus(self._dev, planned.tuned_on), _corpus(self._judged)
         decoder = DecoderSettings(limits=SearchLimits(planned.pops))
         tuning = TuningSettings(algorithm="mira", max_iterations=ITERATIONS, seed=self._task.seed)
         with self._do.comparing(len(dev), len(judged)) as report:
@@ -326,16 +355,12 @@ class _Choice:
                 force=True,
                 report=report,
             )
-        results = {system.name: system for system in found.systems}
-        verdict = _verdict(results[before], results[name])
-        self._do.say(f"{name}: {verdict}")
-        runs = {of: _best_run(results[of]).seed for of in (before, name)}
-        return {**asdict(verdict), "kept": verdict.gains, "runs": runs}
+        return {system.name: system for system in found.systems}
 
-    def _train(self, planned: ChoosingPlan) -> Json:
+    def _train(self, minutes: float) -> Json:
         """Train a network; one that cannot be trained is left out."""
         try:
-            self._do.train(self._rest, planned.network, self._network)
+            self._do.train(self._rest, minutes, self._network)
         except MosesFeatureError as error:
             self._do.say(f"the network is left out: {error}")
             return {"failed": f"{error}"}

@@ -66,6 +66,7 @@ def chosen(home, run, monkeypatch):
         monkeypatch.setattr(module, "POP_LIMITS", (50,))
         monkeypatch.setattr(module, "ITERATIONS", 3)
         monkeypatch.setattr(module, "RUNS", 2)
+    monkeypatch.setattr(run_module, "SMALL", 0)
     monkeypatch.setattr(choose, "_train", train_little)
     monkeypatch.setattr(PartVerdict, "gains", True)
     with chdir(home):
@@ -92,7 +93,7 @@ def test_all_parts_are_kept(chosen, home, run):
     weights = Path("s/moses.ini").read_text()
     assert "path=built.osm.arpa.gz" in weights
     again = run(*BUILD, "--minutes", 60)
-    assert again.stderr.count(": done") == 8
+    assert again.stderr.count(": done") == 9
     assert again.stdout == chosen.stdout
 
 
@@ -102,7 +103,7 @@ def test_another_text_or_directory_is_refused(home, run):
         refused = run(*BUILD, "--minutes", 60, "--seed", 2, exit_code=2).stderr
         assert "s holds a run with other building" in refused
         for words, said in (
-            (("--osm", "--minutes", 9), "--minutes tries an operation sequence model"),
+            (("--osm", "--minutes", 9), "--minutes decides about an operation sequence model"),
             (("--dev", "en", "--minutes", 9), "--dev and --dev-reference go together"),
             (("--dev", "en", "--dev-reference", "fr"), "go together, with --minutes"),
         ):
@@ -146,6 +147,7 @@ def test_bad_texts_are_named(run, tmp_path, monkeypatch):
 def test_a_given_development_set(home, run, monkeypatch):
     """It is prepared like the text, and nothing else is held out but what is judged."""
     monkeypatch.setattr(plan_module, "LEAST_NETWORK", 1e9)
+    monkeypatch.setattr(run_module, "SMALL", PAIRS)
     lines = [Path(home, name).read_text().splitlines(keepends=True)[:120] for name in ("en", "fr")]
     with chdir(home):
         for name, of in zip(
@@ -157,6 +159,7 @@ def test_a_given_development_set(home, run, monkeypatch):
         dev = "--dev", "dev.en", "--dev-reference", "dev.fr", "--dev-reference", "dev.2.fr"
         done = run(*words, *dev)
         assert "there is no time to train a network" in done.stderr
+        assert "operation sequence" not in done.stderr
         assert "warning: given/held-in.target has " in done.stderr
         assert Path("given/dev.source").read_text() == Path("dev.en").read_text()
         assert Path("given/dev.target.1").read_text() == Path("dev.2.fr").read_text()
@@ -213,14 +216,16 @@ def test_the_plan_of_a_budget():
     """9 runs: 9 iterations of the sentences to tune on, and the judged ones once."""
     tuning = 9 * (9 * 1000 * (0.01 + 0.005) + 1000 * 0.01) / 60
     expected = pytest.approx(100 - 1 - tuning - 10)
-    assert plan(100, 60, 0.01, 1000, 1000) == ChoosingPlan(1000, 1000, expected)
-    assert plan(60, 60, 0.01, 3000, 1000).tuned_on == 1000
-    wide = plan(60, 60, 0.03, 1000, 1000)
+    assert plan(100, 60, 0.01, 1000, 1000, 3) == ChoosingPlan(
+        1000, 1000, expected, pytest.approx(tuning / 3 + 10)
+    )
+    assert plan(60, 60, 0.01, 3000, 1000, 3).tuned_on == 1000
+    wide = plan(60, 60, 0.03, 1000, 1000, 3)
     assert (wide.pops, wide.tuned_on) == (500, 1000)
-    slow = plan(60, 60, 0.1, 1000, 1000)
+    slow = plan(60, 60, 0.1, 1000, 1000, 3)
     assert slow.pops == 200
     seconds = 9 * ((9 * slow.tuned_on + 1000) * 0.02 + 9 * slow.tuned_on * 0.005)
     assert 0.99 * 0.6 * 3600 < seconds <= 0.6 * 3600
-    assert plan(14, 60, 0.002, 200, 100).network == 0.0
+    assert plan(14, 60, 0.002, 200, 100, 3).network == 0.0
     with pytest.raises(UsageError, match=r"--minutes 1: this text needs [0-9]+ minutes at least"):
-        plan(1, 60, 0.1, 1000, 1000)
+        plan(1, 60, 0.1, 1000, 1000, 3)

@@ -40,7 +40,7 @@ def choose_system(
     from moses_feature.choosing.run import ChoosingActions, choose
 
     if settings.osm:
-        raise UsageError("--minutes tries an operation sequence model: not with --osm")
+        raise UsageError("--minutes decides about an operation sequence model: not with --osm")
     paths = (data.source, data.target, data.alignment, data.documents)
     source, target, alignment, documents = (of and str(Path(of).absolute()) for of in paths)
     data = replace(
