@@ -188,10 +188,10 @@ class _Choice:
             trained = stages.run("training a network", lambda: self._train(most))
             if trained["failed"] is None:
                 of_network = stages.run(
-                    "lists rescored by the network", lambda: self._try(planned, phrases, NETWORK)
+                    "lists rescored by the network", lambda: self._rescore(planned, phrases)
                 )
-                best = NETWORK if of_network["kept"] else best
-                runs = runs | of_network["runs"]
+                best = NETWORK if of_network.get("kept") else best
+                runs = runs | of_network.get("runs", {})
         else:
             self._do.say("there is no time to train a network")
         stages.run("writing the system", lambda: self._write(best, phrases == OSM, runs[best]))
@@ -365,6 +365,14 @@ class _Choice:
             self._do.say(f"the network is left out: {error}")
             return {"failed": f"{error}"}
         return {"failed": None}
+
+    def _rescore(self, planned: ChoosingPlan, before: str) -> Json:
+        """Try the network in lists; one that cannot score them is left out."""
+        try:
+            return self._try(planned, before, NETWORK)
+        except MosesFeatureError as error:
+            self._do.say(f"the network is left out: {error}")
+            return {"failed": f"{error}"}
 
     def _write(self, best: str, osm: bool, seed: int) -> None:
         """Write the system of the whole text, with the weights of the best run."""

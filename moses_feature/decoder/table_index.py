@@ -12,6 +12,7 @@ import hashlib
 import logging
 import time
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,7 +151,7 @@ class TableIndex:
             return None
         return facts if good else None
 
-    @property
+    @cached_property
     def first_line(self) -> bytes | None:
         """The first line of the table, without its end; None if it is empty."""
         head = self.content[:LONGEST_LINE].tobytes()

@@ -34,7 +34,7 @@ _AS_BLANKS = str.maketrans({MARK: " ", "\u2585": " "})
 MOST_BYTES = 1 << 30
 """Of a line to learn from; the default of sentencepiece leaves out what is longer than 4,192."""
 FEWEST_PIECES = 300
-FEWEST_TO_TELL = 1000
+FEWEST_TO_TELL = 2000
 """With fewer pieces, many words of their own language are spelt in many."""
 SENTENCES = 2_000_000
 """The most sentences to learn from; of a larger text, a sample of so many."""

@@ -169,6 +169,21 @@ def test_a_given_development_set(home, run, monkeypatch):
 
 
 @pytest.mark.usefixtures("chosen")
+def test_a_network_that_cannot_score_is_left_out(home, run, monkeypatch):
+    def refuse(*_) -> None:
+        raise MosesFeatureError("expected a model of the language")
+
+    monkeypatch.setattr(run_module, "SMALL", PAIRS)
+    monkeypatch.setattr(choose, "_train", train_little)
+    monkeypatch.setattr(run_module._Choice, "_try", refuse)
+    with chdir(home):
+        done = run(*[*BUILD[:4], "without", *BUILD[5:]], "--minutes", 60)
+        assert "the network is left out: expected a model of the language" in done.stderr
+        assert done.stdout.count("\n") == 2
+        assert not json.loads(Path("without/system.json").read_text())["rescoring"]
+
+
+@pytest.mark.usefixtures("chosen")
 def test_a_development_set_becomes_text(home, run, monkeypatch):
     """What neither links nor documents are given for joins the text of the last system alone."""
     monkeypatch.setattr(plan_module, "LEAST_NETWORK", 1e9)
