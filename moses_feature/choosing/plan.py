@@ -33,7 +33,7 @@ class ChoosingPlan:
         pops: the pop limit of the search.
         tuned_on: sentences to tune on.
         network: minutes for training a network, at least; 0 for none.
-        rescoring: minutes for what comes after it.
+        rescoring: minutes for scoring lists by it, and tuning and judging with it.
     """
 
     pops: int
@@ -67,10 +67,11 @@ def plan(
         judging, tuning = runs * judged * decoding, runs * times * (decoding + OPTIMISING)
         sentences = min(most, int((allowed - judging) / tuning))
         if sentences >= (few if pops == POP_LIMITS[-1] else most):
-            needed = (judging + tuning * sentences) / 60
-            left = minutes - spent / 60 - needed - SCORING * minutes
+            of_all = judging + tuning * sentences
+            left = (budget - spent - of_all) / 60 - SCORING * minutes
             network = left if left >= LEAST_NETWORK else 0.0
-            return ChoosingPlan(pops, sentences, network, needed / systems + SCORING * minutes)
+            rescoring = of_all / systems / 60 + SCORING * minutes
+            return ChoosingPlan(pops, sentences, network, rescoring)
     needed = judging + tuning * few
     least = max(needed / TUNING, spent + needed) / 60
     raise UsageError(

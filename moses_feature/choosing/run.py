@@ -169,7 +169,7 @@ class _Choice:
         stages.run("holding parts of the text out", self._hold_out)
         stages.run("building a system of the rest", self._build_rest)
         found = stages.run("planning by the speed of decoding", lambda: self._plan(stages))
-        of_plan = {name: found[name] for name in ChoosingPlan.__dataclass_fields__}
+        of_plan = {name: found[name] for name in ChoosingPlan.__dataclass_fields__ if name in found}
         planned = record(ChoosingPlan, of_plan, self._home, "a plan")
         runs = stages.run("tuning the weights", lambda: self._tune(planned))["runs"]
         phrases = PHRASES

@@ -21,14 +21,13 @@ from moses_feature.runtime.hash_table import grown, mixed, place_of, size_for
 
 CANDIDATE = np.dtype(
     [
-        ("parent", "i8"),  # the path that it deviates from, -1 for none
+        ("parent", "i8"),  # the path that it deviates from, or `NO_PATH`
         ("place", "i8"),  # where it deviates, counted from the last phrase
         ("hypothesis", "i8"),  # the hypothesis that stands there instead
     ]
 )
-
-
 NO_PATH = constant(-1)
+"""The parent of a path that deviates from none."""
 
 
 class OpenPaths(NamedTuple):

@@ -35,7 +35,8 @@ MOST_BYTES = 1 << 30
 """Of a line to learn from; the default of sentencepiece leaves out what is longer than 4,192."""
 FEWEST_PIECES = 300
 FEWEST_TO_TELL = 2000
-"""With fewer pieces, many words of their own language are spelt in many."""
+"""With fewer pieces, many words of their own language are spelt in many: with 1,000 for both sides,
+what `is_known` takes for known is 0.41 (Guarani) to 0.61 (Hñähñu) of them."""
 SENTENCES = 2_000_000
 """The most sentences to learn from; of a larger text, a sample of so many."""
 
