@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from threading import Lock
 from typing import Protocol
 
 from moses_feature.runtime.errors import MosesFeatureError
+
+logger = logging.getLogger(__name__)
 
 LEAST_KNOWN = 0.5
 """The least share of known running words; shortlists have 0.9 or more in their own language."""
@@ -39,11 +42,18 @@ class KnownWords:
         text: a description of the text, for the error.
         vocabulary: the vocabulary of the text's language.
         other: for a model of two languages, the vocabulary of the other one.
+        warns: whether another language is a warning, given once, and not an error.
     """
 
     def __init__(
-        self, model: str, text: str, vocabulary: KnowsWords, other: KnowsWords | None = None
+        self,
+        model: str,
+        text: str,
+        vocabulary: KnowsWords,
+        other: KnowsWords | None = None,
+        warns: bool = False,
     ) -> None:
+        self._warns, self._warned = warns, False
         self._model = model
         self._text = text
         self._vocabulary = vocabulary
@@ -63,7 +73,7 @@ class KnownWords:
             self._words += len(words)
             self._known += known
             self._known_to_other += to_other
-            if self._words >= ENOUGH:
+            if self._words >= ENOUGH and not self._warned:
                 self.check()
 
     @property
@@ -84,16 +94,22 @@ class KnownWords:
         found = f"knows {self._known:,} of {self._words:,} words of {self._text}"
         more = self._known_to_other - self._known
         if self._other is not None and more > MORE_KNOWN * self._words:
-            raise MosesFeatureError(
+            self._refuse(
                 f"{self._model}: expected a model of the same two languages, found that it {found}"
                 f", and {self._known_to_other:,} of them as words of its other language: it is of "
                 "these two the other way round"
             )
-        if self.share < LEAST_KNOWN and self._vocabulary.can_tell:
-            raise MosesFeatureError(
+        elif self.share < LEAST_KNOWN and self._vocabulary.can_tell:
+            self._refuse(
                 f"{self._model}: expected a model of the language of {self._text}, found that it "
                 f"{found}"
             )
+
+    def _refuse(self, why: str) -> None:
+        if not self._warns:
+            raise MosesFeatureError(why)
+        self._warned = True
+        logger.warning("%s", why)
 
 
 class KnownPairs:
@@ -103,15 +119,20 @@ class KnownPairs:
         model: its path or name.
         texts: descriptions of the source and target texts, for the errors.
         vocabularies: of source and target.
+        warns: see `KnownWords`.
     """
 
     def __init__(
-        self, model: str, texts: tuple[str, str], vocabularies: tuple[KnowsWords, KnowsWords]
+        self,
+        model: str,
+        texts: tuple[str, str],
+        vocabularies: tuple[KnowsWords, KnowsWords],
+        warns: bool,
     ) -> None:
         source, target = vocabularies
         self._sides = (
-            KnownWords(model, texts[0], source, target),
-            KnownWords(model, texts[1], target, source),
+            KnownWords(model, texts[0], source, target, warns),
+            KnownWords(model, texts[1], target, source, warns),
         )
 
     def add(self, source: Sequence[bytes], target: Sequence[bytes]) -> None:

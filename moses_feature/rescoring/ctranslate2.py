@@ -22,10 +22,9 @@ from typing import Any
 from sentencepiece import SentencePieceProcessor
 
 from moses_feature.networks.files import CONFIG, CTRANSLATE2_WEIGHTS
-from moses_feature.networks.known_words import KnownPairs
 from moses_feature.networks.pieces import FEWEST_TO_TELL, is_known
 from moses_feature.phrases.generation.prefixes import longest_translation
-from moses_feature.rescoring.nbest import TRANSLATIONS, BadTranslationError, Lists
+from moses_feature.rescoring.nbest import BadTranslationError, Lists
 from moses_feature.rescoring.source import OwnSource, SourceText
 from moses_feature.runtime.errors import FormatError, MosesFeatureError, UsageError, install
 from moses_feature.runtime.json_files import read_json, record
@@ -294,8 +293,7 @@ class CTranslate2Feature:
         self._model = CTranslate2Model(Path(directory))
         self._source = source
         self._own = OwnSource(name, source.name)
-        texts, sides = (source.name, TRANSLATIONS), (self._model.source, self._model.target)
-        self._known = KnownPairs(directory, texts, sides)
+        self._known = source.known_to(directory, (self._model.source, self._model.target))
 
     def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation.

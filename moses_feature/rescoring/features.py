@@ -19,12 +19,10 @@ from moses_feature.moses.marked_models import MBR, split_mark
 from moses_feature.moses.nbest_lists import named
 from moses_feature.networks.architectures import ARCHITECTURES, SENTENCE_ARCHITECTURES
 from moses_feature.networks.files import CONFIG, architecture_of, is_ctranslate2
-from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
 from moses_feature.rescoring.ctranslate2 import CTRANSLATE2, CTranslate2Feature
 from moses_feature.rescoring.mbr import MbrFeature
 from moses_feature.rescoring.nbest import (
-    TRANSLATIONS,
     CslmScorer,
     Lists,
     SentenceScorer,
@@ -79,11 +77,7 @@ class SentenceFeature:
         self._source = source
         self._own = OwnSource(name, source.name)
         self._known = [
-            KnownPairs(
-                directory,
-                (source.name, TRANSLATIONS),
-                network.direction.texts(network.source, network.target),
-            )
+            source.known_to(directory, network.direction.texts(network.source, network.target))
             for directory, network in zip(directories, self._networks, strict=True)
         ]
         first = self._networks[0].direction
@@ -167,7 +161,9 @@ def scorers_of(models: Iterable[tuple[str, str]], source: SourceText) -> list[Se
         MosesFeatureError: a model cannot be read.
     """
     makers: dict[str, Callable[[str, str], SentenceScorer]] = {
-        LM_ARCHITECTURE: lambda name, path: CslmScorer(name, load_neural_lm(path)),
+        LM_ARCHITECTURE: lambda name, path: CslmScorer(
+            name, load_neural_lm(path), source.is_stream
+        ),
         CTRANSLATE2: lambda name, path: CTranslate2Feature(name, path, source),
     }
     scorers: list[SentenceScorer] = []

@@ -15,9 +15,8 @@ import numpy as np
 
 from moses_feature.metrics.bleu import References, sentence_bleu
 from moses_feature.moses.marked_models import MBR
-from moses_feature.networks.known_words import KnownPairs
 from moses_feature.phrases.table_words import TableWords
-from moses_feature.rescoring.nbest import TRANSLATIONS, Lists, refuse_too_long
+from moses_feature.rescoring.nbest import Lists, refuse_too_long
 from moses_feature.rescoring.source import OwnSource, SourceText
 from moses_feature.runtime.arrays import Floats
 from moses_feature.runtime.errors import UsageError
@@ -56,13 +55,13 @@ class OwnWriter:
 
     Args:
         directory: the model directory.
-        source: the name of the source text.
+        source: the source text.
 
     Raises:
         UsageError: the network reads the target.
     """
 
-    def __init__(self, directory: str, source: str) -> None:
+    def __init__(self, directory: str, source: SourceText) -> None:
         self._network, self._empty = writer(Path(directory))
         if self._network.direction.reverse:
             raise UsageError(
@@ -70,8 +69,7 @@ class OwnWriter:
                 "found a reverse one"
             )
         self._words = TableWords().words(self._network)
-        texts = self._network.source, self._network.target
-        self._checked = KnownPairs(directory, (source, TRANSLATIONS), texts)
+        self._checked = source.known_to(directory, (self._network.source, self._network.target))
         self._said: dict[bytes, OwnTranslations] = {}
 
     def expected_bleu(
@@ -134,7 +132,7 @@ class MbrFeature:
         self.name = name
         self._source = source
         self._own = OwnSource(name, source.name)
-        self._writers = [OwnWriter(directory, source.name) for directory in directories]
+        self._writers = [OwnWriter(directory, source) for directory in directories]
 
     def scores(self, lists: Lists) -> list[float]:
         """Return the expected BLEU of each translation, times the words of the network's best.

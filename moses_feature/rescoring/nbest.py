@@ -115,12 +115,18 @@ def all_of(lists: Lists) -> list[AnyTranslation]:
 
 
 class CslmScorer:
-    """log p of a translation under a neural language model, its end included."""
+    """log p of a translation under a neural language model, its end included.
 
-    def __init__(self, name: str, model: NeuralLM) -> None:
+    Args:
+        name: the name of the feature.
+        model: the language model.
+        warns: see `KnownWords`.
+    """
+
+    def __init__(self, name: str, model: NeuralLM, warns: bool = False) -> None:
         self.name = name
         self._model = model
-        self._known = KnownWords(name, TRANSLATIONS, model.vocabulary)
+        self._known = KnownWords(name, TRANSLATIONS, model.vocabulary, warns=warns)
 
     def scores(self, lists: Lists) -> list[float]:
         """Return log p of each translation.

@@ -11,7 +11,13 @@ from threading import Lock
 from moses_feature.moses.alignments import links_of
 from moses_feature.moses.lines import LineReader
 from moses_feature.moses.phrase_table import tokens
-from moses_feature.rescoring.nbest import AnyTranslation, BadTranslationError, Lists
+from moses_feature.networks.known_words import KnownPairs, KnowsWords
+from moses_feature.rescoring.nbest import (
+    TRANSLATIONS,
+    AnyTranslation,
+    BadTranslationError,
+    Lists,
+)
 from moses_feature.runtime.errors import MosesFeatureError
 
 _LINKS = re.compile(rb"(?:[0-9]{1,9}-[0-9]{1,9}(?: |$))+")
@@ -28,15 +34,18 @@ class SourceText:
     Args:
         sentences: as bytes, without line ends.
         name: the name of the text, for error messages.
+        is_stream: whether others follow, perhaps by others: another language is then a warning.
 
     Attributes:
         sentences: see above.
         name: see above.
+        is_stream: see above.
     """
 
-    def __init__(self, sentences: Iterable[bytes], name: str) -> None:
+    def __init__(self, sentences: Iterable[bytes], name: str, is_stream: bool = False) -> None:
         self.sentences = list(sentences)
         self.name = name
+        self.is_stream = is_stream
         self._asked: set[int] = set()
 
     @classmethod
@@ -85,6 +94,10 @@ class SourceText:
                 of = f"as sentence {number} (from 0) of {self.name} has them"
                 raise BadTranslationError(translations[0], f"{expected}, {of}", found) from None
         return sentence
+
+    def known_to(self, model: str, vocabularies: tuple[KnowsWords, KnowsWords]) -> KnownPairs:
+        """Return the check that a model knows the words of sentences and translations."""
+        return KnownPairs(model, (self.name, TRANSLATIONS), vocabularies, self.is_stream)
 
     def pairs(self, lists: Lists) -> tuple[list[Pair], list[tuple[int, int]]]:
         """Return the translations of lists, each with its sentence; see `translated`.

@@ -178,7 +178,7 @@ class _Rescorer:
     """Puts lists in order by models and weights that tuning has found."""
 
     def __init__(self, of: SystemDirectory, features: FeatureSet) -> None:
-        self._source = SourceText([b""], "the sentence")
+        self._source = SourceText([b""], "the sentences to translate", is_stream=True)
         self._scorers: list[SentenceScorer] = scorers_of(of.rescoring, self._source)
         self.features = with_rescoring(features, self._scorers, of.weights or Path())
         self._size = max(of.list_size, FEWEST_RESCORED)

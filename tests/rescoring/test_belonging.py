@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,21 @@ from moses_feature.networks.files import write_model_files
 from moses_feature.networks.known_words import ENOUGH, FEWEST, KnownWords
 from moses_feature.networks.vocabulary import Vocabulary
 from moses_feature.phrases.model import save_model
-from moses_feature.rescoring.features import OwnSource, SentenceFeature
+from moses_feature.rescoring.features import OwnSource, SentenceFeature, scorers_of
 from moses_feature.rescoring.source import SourceText
 from moses_feature.runtime.errors import MosesFeatureError
 from moses_feature.sentences.scorer import SentenceModel
 
 SOURCE, TARGET = b"the dog a b zzz", b"le chien un zzz"
 PAIRS = 30
+
+
+@dataclass
+class Translation:
+    """A translation of a list."""
+
+    words: list[bytes]
+    links: bytes | None = None
 
 
 @pytest.fixture
@@ -67,6 +76,20 @@ def test_a_language_model_of_another_language_is_refused(tmp_path, run):
         said = run("list", "rescore", "lists", "out", "--model", "X=lm", exit_code=exit_code).stderr
         expected = "X: expected a model of the language of the translations, found that it knows 0"
         assert (expected in said) == bool(exit_code)
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("model", ["{}/forward", "mbr:{}/forward", "{}/lm"])
+def test_a_stream_of_another_language_is_a_warning(tmp_path, caplog, model):
+    """What one client of a server sends must not refuse the sentences of the others."""
+    write_model_files(tmp_path / "lm", LM_ARCHITECTURE, random_neural_lm(np.random.default_rng(1)))
+    source = SourceText([], "the sentences", is_stream=True)
+    [scorer] = scorers_of([("X", model.format(tmp_path))], source)
+    for _ in range(ENOUGH // PAIRS + 2):
+        source.replace([SOURCE])
+        assert len(scorer.scores([(0, [Translation([b"q"] * PAIRS)])])) == 1
+    [warning] = [of.getMessage() for of in caplog.records]
+    assert f"knows 0 of {ENOUGH + 10} words of the translations" in warning
 
 
 @pytest.mark.usefixtures("models")
@@ -139,14 +162,8 @@ def test_lists_of_another_text_are_noticed(tmp_path, monkeypatch, caplog, shift,
     text = SourceText([words[(n + shift) % 6] for n in range(60)], "source")
     feature = SentenceFeature("S", [str(tmp_path / "forward")], text)
 
-    class Translation:
-        links = None
-
-        def __init__(self, word: bytes) -> None:
-            self.words = [word]
-
     for n in range(60):
-        feature.scores([(n, [Translation(translations[n % 6])])])
+        feature.scores([(n, [Translation([translations[n % 6]])])])
     feature.finish()
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == warned
