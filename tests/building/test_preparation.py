@@ -12,7 +12,7 @@ from helpers.files import read_gz
 
 from moses_feature.api import translate
 from moses_feature.building.built_text import text_of_system
-from moses_feature.building.preparation import Preparation, Preparer, oddities
+from moses_feature.building.preparation import Preparation, Preparer, letters_of, oddities
 from moses_feature.moses.ini import MosesIni
 from moses_feature.moses.system_directory import write_tuned
 
@@ -87,7 +87,30 @@ def test_letters_keep_their_marks_and_addresses_stay_whole(text, expected):
     ],
 )
 def test_apostrophes_are_letters_where_there_are_no_rules(text, expected):
-    assert Preparer(Preparation("tar", "keep", apostrophes=True))(text) == expected
+    assert Preparer(Preparation("tar", "keep", letters="'"))(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("m+k+ p+t+kai, nunutsi.", "m+k+ p+t+kai , nunutsi ."),
+        ("t+'+ri 'iki hik+'", "t+&apos;+ri &apos; iki hik+ &apos;"),
+        ("e̱+k_e 1+1 a * b", "e̱+k_e 1+1 a * b"),
+    ],
+)
+def test_symbols_that_are_letters(text, expected):
+    assert Preparer(Preparation("hch", "keep", letters="'+_"))(text) == expected
+
+
+def test_which_symbols_are_letters(tmp_path):
+    """Those that often stand between letters, with or without marks, and not now and then."""
+    path = tmp_path / "text"
+    path.write_text(50 * "m+k+ hik+ e̱+a, (he'i) y/o a-b a[a]a.\n" + 70 * "a:b:\n" + "a~b 1*2\n")
+    assert letters_of(str(path), "hch") == "'+:"
+    assert letters_of(str(path), "es") == ""
+    assert [*oddities(str(path), "hch")][1].endswith("as they often stand between letters: + :")
+    path.write_text("a*b\n" + 200 * "* a\n")
+    assert letters_of(str(path), "hch") == "'"
 
 
 @pytest.mark.usefixtures("raw")
