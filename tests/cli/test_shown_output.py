@@ -15,7 +15,7 @@ from helpers.files import ROOT
 
 PAGES = (
     *("building", "doctor", "translating", "nbest", "sentence-networks", "tuning"),
-    *("selection", "augmenting", "looking", "language-model"),
+    *("other-networks", "selection", "augmenting", "looking", "language-model"),
 )
 """In this order: each continues in the folder of those before it."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moses_feature.building.settings import SMALL
 from moses_feature.cli.common.command import command_line
 from moses_feature.cli.common.options import DeviceOptions
 from moses_feature.cli.common.progress import building_progress
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from moses_feature.building.system import BuildData
 
 NETWORK = "transformer"
-SUBWORDS = ((20_000, 1_000), (100_000, 4_000))
+SUBWORDS = ((SMALL, 1_000), (100_000, 4_000))
 """Sentence pairs, and the subwords of a network for fewer; for more, those of its recipe."""
-SMALL = {"batch_size": 32, "warmup": 200, "learning_rate": 0.002}
-"""How a network is trained on few pairs, of which its recipe's batches would make few updates."""
+OF_SMALL = {"batch_size": 32, "warmup": 200, "learning_rate": 0.002}
+"""How a network is trained on a small text; its recipe's batches would make few updates."""
 
 
 def choose_system(
@@ -90,7 +91,7 @@ def _train(part: TextPart, minutes: float, model: Path, seed: int) -> None:
         subwords_from=recipe.subwords_from,
     )
     sizes = recipe.presets[recipe.preset or "small"]
-    of_size = SMALL if pairs < SUBWORDS[0][0] else {}
+    of_size = OF_SMALL if pairs < SMALL else {}
     run = recipe.of_run({"minutes": minutes, "seed": seed, **of_size}, sizes)
     on = DeviceOptions("auto", None).prepare()
     given = data, run, model, on, holds_model(model), "sentence pairs"
