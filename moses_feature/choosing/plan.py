@@ -20,7 +20,7 @@ TUNING = 0.6
 SCORING = 0.1
 """The share for scoring lists by a network, besides."""
 LEAST_NETWORK = 10.0
-"""Minutes; in fewer a network learns too little."""
+"""Minutes; in fewer a network learns too little, and none is trained."""
 OPTIMISING = 0.005
 """Seconds that an iteration takes for a sentence besides decoding it."""
 
@@ -32,7 +32,7 @@ class ChoosingPlan:
     Attributes:
         pops: the pop limit of the search.
         tuned_on: sentences to tune on.
-        network: minutes for training a network, at least; 0 for none.
+        network: minutes for training a network, at least.
         rescoring: minutes for scoring lists by it, and tuning and judging with it.
     """
 
@@ -69,9 +69,8 @@ def plan(
         if sentences >= (few if pops == POP_LIMITS[-1] else most):
             of_all = judging + tuning * sentences
             left = (budget - spent - of_all) / 60 - SCORING * minutes
-            network = left if left >= LEAST_NETWORK else 0.0
             rescoring = of_all / systems / 60 + SCORING * minutes
-            return ChoosingPlan(pops, sentences, network, rescoring)
+            return ChoosingPlan(pops, sentences, max(left, 0.0), rescoring)
     needed = judging + tuning * few
     least = max(needed / TUNING, spent + needed) / 60
     raise UsageError(

@@ -42,7 +42,14 @@ from moses_feature.choosing.inputs import (
     check_size,
     lines_of,
 )
-from moses_feature.choosing.plan import ITERATIONS, POP_LIMITS, RUNS, ChoosingPlan, plan
+from moses_feature.choosing.plan import (
+    ITERATIONS,
+    LEAST_NETWORK,
+    POP_LIMITS,
+    RUNS,
+    ChoosingPlan,
+    plan,
+)
 from moses_feature.decoder.limits import SearchLimits
 from moses_feature.moses.ini import SYSTEM, MosesIni
 from moses_feature.moses.lines import LineReader, digest_of
@@ -182,9 +189,9 @@ class _Choice:
         best = phrases
         if found["minutes"] != task.minutes:
             self._do.say(f"what was planned for {found['minutes']:g} minutes is done")
-        if planned.network:
-            left = found["minutes"] - stages.seconds() / 60 - planned.rescoring
-            most = max(planned.network, left)
+        left = found["minutes"] - stages.seconds() / 60 - planned.rescoring
+        most = max(planned.network, left)
+        if most >= LEAST_NETWORK or self._network.exists():
             trained = stages.run("training a network", lambda: self._train(most))
             if trained["failed"] is None:
                 of_network = stages.run(
@@ -193,7 +200,9 @@ class _Choice:
                 best = NETWORK if of_network.get("kept") else best
                 runs = runs | of_network.get("runs", {})
         else:
-            self._do.say("there is no time to train a network")
+            self._do.say(
+                f"there is no time to train a network: {max(most, 0):.0f} minutes are left"
+            )
         stages.run("writing the system", lambda: self._write(best, phrases == OSM, runs[best]))
         return stages.record
 

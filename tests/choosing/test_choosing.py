@@ -146,7 +146,7 @@ def test_bad_texts_are_named(run, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("chosen")
 def test_a_given_development_set(home, run, monkeypatch):
     """It is prepared like the text, and nothing else is held out but what is judged."""
-    monkeypatch.setattr(plan_module, "LEAST_NETWORK", 1e9)
+    monkeypatch.setattr(run_module, "LEAST_NETWORK", 1e9)
     monkeypatch.setattr(run_module, "SMALL", PAIRS)
     lines = [Path(home, name).read_text().splitlines(keepends=True)[:120] for name in ("en", "fr")]
     with chdir(home):
@@ -186,7 +186,7 @@ def test_a_network_that_cannot_score_is_left_out(home, run, monkeypatch):
 @pytest.mark.usefixtures("chosen")
 def test_a_development_set_becomes_text(home, run, monkeypatch):
     """What neither links nor documents are given for joins the text of the last system alone."""
-    monkeypatch.setattr(plan_module, "LEAST_NETWORK", 1e9)
+    monkeypatch.setattr(run_module, "LEAST_NETWORK", 1e9)
     with chdir(home):
         for name, of, word in (("new.en", "en", "zebra"), ("new.fr", "fr", "ZEBRA")):
             lines = Path(of).read_text().splitlines()[:120]
@@ -241,6 +241,7 @@ def test_the_plan_of_a_budget():
     assert slow.pops == 200
     seconds = 9 * ((9 * slow.tuned_on + 1000) * 0.02 + 9 * slow.tuned_on * 0.005)
     assert 0.99 * 0.6 * 3600 < seconds <= 0.6 * 3600
-    assert plan(14, 60, 0.002, 200, 100, 3).network == 0.0
+    assert plan(14, 60, 0.002, 200, 100, 3).network == pytest.approx(9.68, abs=0.01)
+    assert plan(14, 700, 0.002, 200, 100, 3).network == 0.0
     with pytest.raises(UsageError, match=r"--minutes 1: this text needs [0-9]+ minutes at least"):
         plan(1, 60, 0.1, 1000, 1000, 3)
