@@ -166,9 +166,9 @@ class TextPreparer:
         Raises:
             FormatError: a line that is not UTF-8.
         """
-        for warning in oddities(text, self._language):
-            logger.warning("%s", warning)
         plain = Preparation(self._language, "keep", letters=letters_of(text, self._language))
+        for warning in oddities(text, self._language, plain.letters):
+            logger.warning("%s", warning)
         kept: str | None = None
         if self._case == "truecase":
             _train_truecaser(text, plain, truecaser)
@@ -213,6 +213,9 @@ OFTEN, BETWEEN = 0.01, 0.15
 0.21 of the letters i of Hñähñu do, 0.11 of the hyphens of Rarámuri, less of other symbols."""
 PAIRED = "Ps", "Pe", "Pi", "Pf"
 """Unicode's categories of brackets and quotation marks."""
+_LETTER = r"[^\W\d_]"
+_SYMBOL = re.compile(r"[^\w\s]|_")
+_BETWEEN = re.compile(f"(?<={_LETTER})(?:{_SYMBOL.pattern})(?={_LETTER})")
 
 
 def letters_of(text: str, language: str) -> str:
@@ -240,13 +243,14 @@ def letters_of(text: str, language: str) -> str:
     return APOSTROPHE + "".join(sorted(found.difference(NO_LETTERS)))
 
 
-_LETTER = r"[^\W\d_]"
-_SYMBOL = re.compile(r"[^\w\s]|_")
-_BETWEEN = re.compile(f"(?<={_LETTER})(?:{_SYMBOL.pattern})(?={_LETTER})")
+def oddities(text: str, language: str, symbols: str) -> Iterator[str]:
+    """Yield what a user should know of a raw text and its language before a system is built.
 
-
-def oddities(text: str, language: str) -> Iterator[str]:
-    """Yield what a user should know of a raw text and its language before a system is built."""
+    Args:
+        text: the raw text.
+        language: its code.
+        symbols: those that are letters; see `letters_of`.
+    """
     if not has_rules(language):
         apostrophes = re.compile(r"\w['’]\w")
         with LineReader(text) as reader:
@@ -263,9 +267,8 @@ def oddities(text: str, language: str) -> Iterator[str]:
                 else ""
             )
         )
-        if others := letters_of(text, language).replace(APOSTROPHE, ""):
-            which = " ".join(others)
-            yield f"{text}: taken as letters, as they often stand between letters: {which}"
+        if others := " ".join(symbols.replace(APOSTROPHE, "")):
+            yield f"{text}: taken as letters, as they often stand between letters: {others}"
     letters: Counter[str] = Counter()
     with LineReader(text) as reader:
         for line in islice(decoded(reader), LOOKED_AT):

@@ -34,7 +34,8 @@ class SourceText:
     Args:
         sentences: as bytes, without line ends.
         name: the name of the text, for error messages.
-        is_stream: whether others follow, perhaps by others: another language is then a warning.
+        is_stream: whether other texts follow, perhaps from other people. A model that does not know
+            the words of one is then a warning, and not an error.
 
     Attributes:
         sentences: see above.

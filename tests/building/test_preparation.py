@@ -84,21 +84,12 @@ def test_letters_keep_their_marks_and_addresses_stay_whole(text, expected):
         ("k'a'b'o ndak'a'b'o", "k&apos;a&apos;b&apos;o ndak&apos;a&apos;b&apos;o"),
         ("e̱t'o yo'e̱", "e̱t&apos;o yo&apos;e̱"),
         ("http://a.b/c it'e", "http://a.b/c it&apos;e"),
-    ],
-)
-def test_apostrophes_are_letters_where_there_are_no_rules(text, expected):
-    assert Preparer(Preparation("tar", "keep", letters="'"))(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("m+k+ p+t+kai, nunutsi.", "m+k+ p+t+kai , nunutsi ."),
         ("t+'+ri 'iki hik+'", "t+&apos;+ri &apos; iki hik+ &apos;"),
         ("e̱+k_e 1+1 a * b", "e̱+k_e 1+1 a * b"),
     ],
 )
-def test_symbols_that_are_letters(text, expected):
+def test_symbols_are_letters_where_there_are_no_rules(text, expected):
     assert Preparer(Preparation("hch", "keep", letters="'+_"))(text) == expected
 
 
@@ -108,7 +99,8 @@ def test_which_symbols_are_letters(tmp_path):
     path.write_text(50 * "m+k+ hik+ e̱+a, (he'i) y/o a-b a[a]a.\n" + 70 * "a:b:\n" + "a~b 1*2\n")
     assert letters_of(str(path), "hch") == "'+:"
     assert letters_of(str(path), "es") == ""
-    assert [*oddities(str(path), "hch")][1].endswith("as they often stand between letters: + :")
+    said = [*oddities(str(path), "hch", "'+:")]
+    assert said[1].endswith("as they often stand between letters: + :")
     path.write_text("a*b\n" + 200 * "* a\n")
     assert letters_of(str(path), "hch") == "'"
 
@@ -147,14 +139,14 @@ def test_what_is_odd_about_raw_texts(tmp_path):
     (tmp_path / "tar").write_text("bi'chígi ko\nnapu\nbi’a\n")
     (tmp_path / "th").write_text("สวัสดีครับ\n")
     (tmp_path / "es").write_text("hola\n")
-    [said] = oddities(str(tmp_path / "tar"), "tar")
+    [said] = oddities(str(tmp_path / "tar"), "tar", "'")
     assert "no rules for the language 'tar'" in said
     assert "(2 lines)" in said
-    assert [*oddities(str(tmp_path / "es"), "es")] == []
-    [said] = oddities(str(tmp_path / "es"), "ES-mx")
+    assert [*oddities(str(tmp_path / "es"), "es", "")] == []
+    [said] = oddities(str(tmp_path / "es"), "ES-mx", "'")
     assert "(expected a code such as es): abbreviations are those of English" in said
     assert "apostrophes" not in said
-    [said] = oddities(str(tmp_path / "th"), "es")
+    [said] = oddities(str(tmp_path / "th"), "es", "")
     assert "Thai letters: this script has no spaces" in said
 
 
